@@ -298,9 +298,10 @@ impl Invariants {
         }
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
         let is_of_this_term = (first.author, first.term) == (sent.author, sent.term);
-        if !recorded && !is_of_this_term && first.deleted.is_some_and(|deleted| deleted <= sent.at) {
+        let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
+        if !recorded && !is_of_this_term && is_gone && first.is_removed_by_others() {
             // Its author never wrote the status, and later controllers could not see the Job any more.
-            self.coverage.count("excused", "fired again: author gone before the status, Job gone before it was seen");
+            self.coverage.count("excused", "fired again: author gone before the status, Job removed by others");
             return false;
         }
         if !recorded && is_of_this_term && !first.answered && !is_seen_by(first, sent.author, sent.term) {
