@@ -407,8 +407,9 @@ fn kubectl_works_against_dev_and_the_state_survives_a_restart() {
     applied("30 0 1 1 *");
     let (worked, text) = running.kubectl(&["apply", "-f", manifest]);
     assert!(worked && text.contains("cronjob.batch/applied configured"), "{text}");
-    let (_, pods) = running.kubectl(&["get", "pods", "-l", "job-name=gone", "-o", "name"]);
-    assert_eq!(pods, "", "a deleted Job's Pods go with it");
+    // One that was created at the moment of the deletion goes two seconds later.
+    let (worked, text) = running.kubectl(&["wait", "--for=delete", "pods", "-l", "job-name=gone", "--timeout=20s"]);
+    assert!(worked, "a deleted Job's Pods go with it: {text}");
     let (code, rest) = running.interrupt();
     assert_eq!(code, 0, "{rest}");
     assert!(rest.contains("default/hello: started Job once") || rest.contains("started Job once"), "{rest}");
