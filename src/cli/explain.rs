@@ -272,9 +272,15 @@ impl<'a> Case<'a> {
         if let Err(error) = cron_job.policy() {
             return (State::BadPolicy, format!("It does not run: {error}."));
         }
-        if self.schedule().is_some_and(|schedule| is_never_due(schedule, spec.starting_deadline_seconds)) {
-            let text = "It never runs: spec.startingDeadlineSeconds is shorter than the interval of @every, whose runs then always \
-                        count from the deadline.";
+        if let Some(schedule) = self.schedule()
+            && is_never_due(schedule, spec.starting_deadline_seconds)
+        {
+            let text = if schedule.interval().is_some() {
+                "It never runs: spec.startingDeadlineSeconds is shorter than the interval of @every, whose runs then always count \
+                 from the deadline."
+            } else {
+                "It never runs: spec.startingDeadlineSeconds has passed whenever a run is due."
+            };
             return (State::NeverFires, text.to_owned());
         }
         match &self.sync.settlement.outcome {

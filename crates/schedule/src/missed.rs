@@ -139,11 +139,12 @@ pub fn steps_of_evaluation(o: &Observed, now: DateTime<Utc>, schedule: &Schedule
     steps.taken()
 }
 
-/// Whether nothing is ever due: the starts of an `@every` count from the last one, or from the starting deadline if that is later,
-/// so that a deadline shorter than the interval always puts the next one off. Upstream does the same.
+/// Whether nothing is ever due, as upstream: a deadline of 0 has passed whenever a sync looks. The starts of an `@every` count from
+/// the last one, or from the starting deadline if that is later, so that a deadline shorter than the interval always puts the next
+/// one off.
 pub fn is_never_due(schedule: &Schedule, starting_deadline_seconds: Option<i64>) -> bool {
-    let interval = schedule.interval().map(|interval| interval.num_seconds());
-    starting_deadline_seconds.zip(interval).is_some_and(|(deadline, interval)| deadline < interval)
+    let shortest = schedule.interval().map_or(1, |interval| interval.num_seconds());
+    starting_deadline_seconds.is_some_and(|deadline| deadline < shortest)
 }
 
 /// The newest start after `after` and not after `until`, if there is one.

@@ -153,8 +153,9 @@ impl Run<'_> {
         let settled = self.next.begun.map(|_| Instant::now() + LONGEST_WRITE + SERVER_MARGIN);
         let mut cron_job = self.write(Some(self.next.clone()), None).await?;
         if let Some(begun) = self.next.begun {
-            if cron_job.limits().max_concurrent.is_some() && self.place.job(&self.name_of(begun.slot)).await?.is_none()
-            {
+            let found = self.place.job(&self.name_of(begun.slot)).await?;
+            let is_ours = found.is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
+            if cron_job.limits().max_concurrent.is_some() && !is_ours {
                 let found = self.wait_for_place().await?;
                 if self.is_closed {
                     return Ok(());
@@ -217,6 +218,8 @@ impl Run<'_> {
                 jobs.iter().any(|job| *job.name.name == *name)
             };
             let (now, unfinished) = (self.clock.now(), self.running.len() + others);
+            // The clock may have been set back.
+            since = since.min(now);
             let wait = limit::wait(&stored.cron_job, self.question.zone, unfinished, has_job, since, now);
             let Some(Wait { slot, until }) = wait.filter(|_| !self.is_closed) else { return Ok(stored) };
             let is_worth_telling = slot.is_some() || others > 0;

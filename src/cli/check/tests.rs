@@ -128,7 +128,13 @@ fn suspicious_schedule_is_a_warning() {
         |schedule: &str, zone: &str| cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}"));
     let every =
         |deadline: i64| cron_job(BATCH, "a", &format!("schedule: '@every 1h'\n  startingDeadlineSeconds: {deadline}"));
-    let rows: [(&str, String, &[&str]); 12] = [
+    let at_once = cron_job(BATCH, "a", "schedule: '0 3 * * *'\n  startingDeadlineSeconds: 0");
+    let rows: [(&str, String, &[&str]); 13] = [
+        (
+            "a deadline of 0",
+            at_once,
+            &["spec.startingDeadlineSeconds: it never fires: this deadline has passed whenever a run is due"],
+        ),
         (
             "a deadline shorter than the interval",
             every(100),

@@ -62,7 +62,11 @@ impl Timed {
         let mut faults: Vec<Fault> =
             self.policies.iter().flat_map(|policies| policies::judge(policies, &self.own, now)).collect();
         if is_never_due(&self.schedule, self.deadline) {
-            let message = "it never fires: it is shorter than the interval of @every, whose runs then always count from the deadline";
+            let message = if self.schedule.interval().is_some() {
+                "it never fires: it is shorter than the interval of @every, whose runs then always count from the deadline"
+            } else {
+                "it never fires: this deadline has passed whenever a run is due"
+            };
             faults.push(Fault::warning(Code::NeverFires, "spec.startingDeadlineSeconds", message));
         }
         let Some(first) = self.schedule.next_after(now) else {

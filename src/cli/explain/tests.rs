@@ -418,6 +418,15 @@ fn reason_that_prevents_every_run_comes_first() {
             None,
         ),
         (
+            "a deadline of 0",
+            json!({"spec": {"startingDeadlineSeconds": 0}}),
+            vec![],
+            NOW,
+            State::NeverFires,
+            "It never runs: spec.startingDeadlineSeconds has passed whenever a run is due.",
+            None,
+        ),
+        (
             "a deadline shorter than the interval",
             json!({"spec": {"schedule": "@every 1h", "startingDeadlineSeconds": 100}}),
             vec![],
