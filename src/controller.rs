@@ -374,9 +374,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
         observation.view_is_suspect = recalled.is_overdue || recalled.confirmed < epoch;
         observation.name_taken_reported = recalled.name_taken;
-        (observation.told, observation.held_up) = (recalled.told, recalled.held_up);
+        (observation.told, observation.blocked) = (recalled.told, recalled.blocked);
         observation.publish = self.parts.publish;
-        observation.leads_since = self.external_jobs.since();
         let is_shared = self.parts.manage == Manage::Annotated;
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.

@@ -39,7 +39,6 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
         let Controller { memories, parts: Parts { jobs, clock, metrics, .. }, .. } = self.controller;
         memories.change(cron_job, |known| {
             known.pending.created(self.is_shared());
-            known.held_up = None;
             known.own.slot_taken(slot);
             known.own.job_created(job);
         });
@@ -71,9 +70,11 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// Does what a sync left to do, and returns its outcome.
     pub(super) fn apply(&self, report: SyncReport) -> Outcome {
-        let SyncReport { cron_job, outcome, held_up, events, prune_failed, prune_again } = report;
-        if held_up.is_some() {
-            self.memories.change(&cron_job, |known| known.held_up = held_up);
+        let SyncReport { cron_job, outcome, blocked, events, prune_failed, prune_again } = report;
+        if blocked.is_some() {
+            self.memories.change(&cron_job, |known| known.blocked = blocked);
+        } else {
+            self.memories.update(&cron_job, |known| known.blocked = None);
         }
         self.record_all(&cron_job, events);
         if prune_failed {

@@ -85,11 +85,6 @@ impl ExternalJobs {
         is_news
     }
 
-    /// When this process began to work.
-    pub fn since(&self) -> Option<DateTime<Utc>> {
-        self.since.get().copied()
-    }
-
     /// Counts one Job of another controller. Returns how many there were since the last Warning, if the next one is
     /// due.
     pub fn tell(&self) -> Option<u64> {

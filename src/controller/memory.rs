@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::external_jobs::Account;
 use super::mutation_cache::MutationCache;
+use super::observation::Blocked;
 use super::pending_status::{BegunCreate, PendingStatus};
 use super::plan::Told;
 use super::retained::Retained;
@@ -53,8 +54,8 @@ pub struct Known {
     pub name_taken: Option<DateTime<Utc>>,
     /// The Events about held slots that are not recorded again for an hour.
     pub told: Vec<Told>,
-    /// See [`Observation::held_up`](super::observation::Observation::held_up). It lasts until a Job is created.
-    pub held_up: Option<DateTime<Utc>>,
+    /// See [`Observation::blocked`](super::observation::Observation::blocked).
+    pub blocked: Option<Blocked>,
     /// The record of decided slots that an edit removed with the policies, until a sync writes it anew.
     pub record_removed: Option<Box<CountedFrom>>,
     /// Whether a name conflict was reported.
@@ -84,8 +85,8 @@ pub struct Recollection {
     pub name_taken: Option<DateTime<Utc>>,
     /// See [`Known::told`].
     pub told: Vec<Told>,
-    /// See [`Known::held_up`].
-    pub held_up: Option<DateTime<Utc>>,
+    /// See [`Known::blocked`].
+    pub blocked: Option<Blocked>,
     /// The edits that the status lacks, with the newest slot that had its Job.
     pub carried: Edits,
     /// Whether these have a record of decided slots for the first time.
@@ -105,7 +106,7 @@ impl Known {
             version: cron_job.resource_version.clone(),
             name_taken: None,
             told: Vec::new(),
-            held_up: None,
+            blocked: None,
             record_removed: None,
             name_conflict_told: false,
             unknown_policies: None,
@@ -116,7 +117,7 @@ impl Known {
 
     fn is_empty(&self) -> bool {
         let is_told = self.name_conflict_told || self.unknown_policies.is_some() || !self.told.is_empty();
-        let has_slot = self.name_taken.is_some() || self.held_up.is_some() || self.record_removed.is_some();
+        let has_slot = self.name_taken.is_some() || self.blocked.is_some() || self.record_removed.is_some();
         !has_slot && !is_told && self.pending.is_empty() && self.own.is_empty()
     }
 
@@ -177,7 +178,7 @@ impl Memories {
             (recalled.cron_job, recalled.is_overdue) = known.own.newest(Arc::clone(&recalled.cron_job));
             (recalled.created, recalled.deleted) = (known.own.created(shown), known.own.deleted());
             recalled.vanished = known.own.vanished().to_vec();
-            (recalled.name_taken, recalled.held_up) = (known.name_taken, known.held_up);
+            (recalled.name_taken, recalled.blocked) = (known.name_taken, known.blocked);
             recalled.told.clone_from(&known.told);
             // It is written once, although a server may not show it. A record that is shown was written since, by the leader
             // of that time.
@@ -357,7 +358,7 @@ impl Recollection {
             vanished: Vec::new(),
             name_taken: None,
             told: Vec::new(),
-            held_up: None,
+            blocked: None,
             carried: Edits::default(),
             record_is_new: false,
             begun: None,

@@ -53,6 +53,15 @@ pub struct PendingCreate {
     pub wait: Option<TimeDelta>,
 }
 
+/// A slot that runs kept from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The slot.
+    pub slot: DateTime<Utc>,
+    /// Whether a Job was deleted for it, so that it is to start however late it is.
+    pub deletes: bool,
+}
+
 /// The facts known about one CronJob.
 #[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
@@ -71,10 +80,8 @@ pub struct Observation {
     pub name_taken_reported: Option<DateTime<Utc>>,
     /// The Events that this process recorded about held slots in the last hour.
     pub told: Vec<Told>,
-    /// The newest slot that something else than a run has kept from starting, for a CronJob with `backlog: 0`.
-    pub held_up: Option<DateTime<Utc>>,
-    /// Since when this process is the leader; `None` if that is long ago.
-    pub leads_since: Option<DateTime<Utc>>,
+    /// The newest slot that runs kept from starting when it was last looked at, for a CronJob with `backlog: 0`.
+    pub blocked: Option<Blocked>,
     /// Status edits that an earlier sync decided and did not write.
     pub carried: Edits,
     /// Whether `carried` has a record of decided slots that no sync has seen yet.
@@ -117,8 +124,7 @@ impl Observation {
             ownership: Ownership::Exclusive,
             name_taken_reported: None,
             told: Vec::new(),
-            held_up: None,
-            leads_since: None,
+            blocked: None,
             carried: Edits::default(),
             record_is_new: false,
             is_overtaken: false,

@@ -101,8 +101,10 @@ pub struct Settlement {
     pub unrecorded: Option<Uid>,
     /// How many more Jobs are beyond the limits.
     pub not_pruned: usize,
-    /// The decision about the due slots. It is used for logs and metrics only.
+    /// The decision about the due slots. It is used for logs and metrics, and for `backlog: 0`.
     pub verdict: Verdict,
+    /// Whether no run kept the due slot from starting.
+    pub may_start: bool,
     /// Findings about Jobs, for logs and metrics.
     pub notes: Vec<Note>,
     /// What happens to the key.

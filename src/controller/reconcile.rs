@@ -17,7 +17,6 @@ mod changes;
 mod publish;
 mod running;
 
-pub use self::backlog::held_up;
 pub use self::running::old_at;
 
 use std::cell::OnceCell;
@@ -135,8 +134,13 @@ impl<'a> Sync<'a> {
         }
         self.publish(&outcome);
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
+        let newest = newest_unrecorded(self.observation, self.draft.base);
+        // A sync that ended early has not found that the slot was started, so that its status does not tell of it.
+        let stays = newest.as_ref().filter(|(slot, _)| self.draft.status.last_schedule_time < Some(*slot));
+        let stays = stays.map(|(_, uid)| uid.clone());
+        let unrecorded = newest.map(|(_, uid)| uid);
         let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
-        let unrecorded = newest_unrecorded(self.observation, self.draft.base);
+        let unanswered = unanswered.filter(|job| stays.as_ref() != Some(&job.uid));
         let goes_first =
             |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid) && unrecorded.as_ref() != Some(&job.uid);
         let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(goes_first);
@@ -346,6 +350,7 @@ impl<'a> Sync<'a> {
         if let Some(blocker) = self.blocker() {
             return Ok(self.skip_for(blocker, slot, schedule));
         }
+        self.draft.may_start = true;
         if self.decides_on_live() && self.observation.live_cron_job.is_none() {
             return needs(Plan::Lookup(vec![Lookup::CronJob]));
         }

@@ -100,7 +100,7 @@ pub(super) fn signal(outcome: &Outcome, took: Duration) -> Signal {
     let Some(error) = failure.api_error() else { return Signal::Neutral };
     match error.code {
         429 | 503 if !error.is_admission() => Signal::Overloaded,
-        429 | 503 | 504 => Signal::Congested,
+        408 | 429 | 503 | 504 => Signal::Congested,
         // A refused connection, or a webhook that refuses, answers at once.
         0 if took >= UNANSWERED => Signal::Congested,
         _ if error.is_admission() && took >= UNANSWERED => Signal::Congested,

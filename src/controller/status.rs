@@ -116,6 +116,8 @@ pub struct Draft<'a> {
     pub passed_over: Option<DateTime<Utc>>,
     /// The decision about the due slots.
     pub verdict: Verdict,
+    /// See [`Settlement::may_start`].
+    pub may_start: bool,
     edits: Edits,
     events: Vec<Event>,
     told: Vec<Told>,
@@ -127,10 +129,10 @@ impl<'a> Draft<'a> {
     pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
-        let (edits, verdict) = (carried.clone(), Verdict::Open);
+        let (edits, verdict, may_start) = (carried.clone(), Verdict::Open, false);
         let (events, told, notes) = (Vec::new(), Vec::new(), Vec::new());
         let (name_taken, already_there, passed_over) = (None, None, None);
-        Self { base, status, name_taken, already_there, passed_over, verdict, edits, events, told, notes }
+        Self { base, status, name_taken, already_there, passed_over, verdict, may_start, edits, events, told, notes }
     }
 
     /// Applies the edits to a fresher version. Upstream continues with the fresher copy but writes the older one.
@@ -298,7 +300,9 @@ impl<'a> Draft<'a> {
 
     /// Ends the sync without a status write; the edits are left to a later sync.
     pub fn put_off(self, outcome: Outcome) -> Settlement {
-        let Self { base, name_taken, already_there, passed_over, verdict, edits, events, told, notes, .. } = self;
+        let Self {
+            base, name_taken, already_there, passed_over, verdict, may_start, edits, events, told, notes, ..
+        } = self;
         let edits = edits.needed_by(&base.status);
         let (prune, unrecorded, not_pruned) = (Vec::new(), None, 0);
         Settlement {
@@ -313,6 +317,7 @@ impl<'a> Draft<'a> {
             unrecorded,
             not_pruned,
             verdict,
+            may_start,
             notes,
             outcome,
         }
@@ -320,7 +325,19 @@ impl<'a> Draft<'a> {
 
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let Self { base, status, name_taken, already_there, passed_over, verdict, edits, events, told, notes } = self;
+        let Self {
+            base,
+            status,
+            name_taken,
+            already_there,
+            passed_over,
+            verdict,
+            may_start,
+            edits,
+            events,
+            told,
+            notes,
+        } = self;
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
         let (prune, unrecorded, not_pruned) = (Vec::new(), None, 0);
@@ -336,6 +353,7 @@ impl<'a> Draft<'a> {
             unrecorded,
             not_pruned,
             verdict,
+            may_start,
             notes,
             outcome,
         }

@@ -18,9 +18,9 @@ use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::control::{CronJobControl, JobControl, Patience};
-use super::observation::{CreateReply, DeleteReply, Observation};
-use super::plan::{Event, Failure, Lookup, Outcome, Plan, Propagation, Requeue, Settlement, Victim};
-use super::reconcile::{held_up, reconcile};
+use super::observation::{Blocked, CreateReply, DeleteReply, Observation};
+use super::plan::{Event, Failure, Lookup, Outcome, Plan, Propagation, Requeue, Settlement, Skip, Verdict, Victim};
+use super::reconcile::reconcile;
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
@@ -85,8 +85,8 @@ pub struct SyncReport {
     pub cron_job: Arc<CronJob>,
     /// What happens to the key.
     pub outcome: Outcome,
-    /// The due slot that something else than a run has kept from starting, for a CronJob with `backlog: 0`.
-    pub held_up: Option<DateTime<Utc>>,
+    /// See [`Observation::blocked`].
+    pub blocked: Option<Blocked>,
     /// The Events about the history's deletions after the status write.
     pub events: Vec<Event>,
     /// Whether deletions from the history failed, or were not answered in time.
@@ -97,7 +97,7 @@ pub struct SyncReport {
 
 impl SyncReport {
     fn new(cron_job: Arc<CronJob>, outcome: Outcome) -> Self {
-        Self { cron_job, outcome, held_up: None, events: Vec::new(), prune_failed: false, prune_again: false }
+        Self { cron_job, outcome, blocked: None, events: Vec::new(), prune_failed: false, prune_again: false }
     }
 }
 
@@ -113,7 +113,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     let mut reservation: Option<Reservation> = None;
     // The deadline of the sync, once it has no Job left to start.
     let mut end: Option<Instant> = None;
-    let (mut prune_failed, mut delayed) = (false, None);
+    let (mut prune_failed, mut deleted_for) = (false, None);
     loop {
         match reconcile(&observation, now) {
             Plan::Lookup(lookups) => {
@@ -121,15 +121,15 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
                     reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
                     if reservation.is_none() {
-                        let held_up = held_up(&observation, now);
+                        let blocked = observation.blocked;
                         let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
-                        return SyncReport { held_up, prune_failed, ..report };
+                        return SyncReport { blocked, prune_failed, ..report };
                     }
                 }
                 look_up(control, hooks, &mut observation, lookups).await;
             }
             Plan::Replace { victims, slot, cron_job } => {
-                delayed = Some(slot).filter(|_| cron_job.limits().backlog == Some(0));
+                deleted_for = Some(slot);
                 replace(control, hooks, &mut observation, victims, slot, &cron_job).await;
             }
             Plan::Create { cron_job, slot, .. } if !hooks.is_current(&cron_job, slot) => {
@@ -157,16 +157,30 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             }
             Plan::Settle(mut settlement) => {
                 hooks.decided(&observation, &mut settlement);
-                if matches!(settlement.outcome, Outcome::Failed(_)) {
-                    delayed = delayed.or_else(|| held_up(&observation, now));
-                }
+                let blocked = blocked(&observation, &settlement, deleted_for);
                 let next = settlement.outcome.next_slot();
                 let end = end.unwrap_or_else(|| Instant::now() + settling_time(next, now));
                 let report = settle(control, hooks, observation, settlement, end).await;
-                return SyncReport { prune_failed: prune_failed || report.prune_failed, held_up: delayed, ..report };
+                return SyncReport { blocked, prune_failed: prune_failed || report.prune_failed, ..report };
             }
         }
     }
+}
+
+/// The slot that runs keep from starting, after a sync that deleted Jobs for the slot `deleted_for`.
+fn blocked(observation: &Observation, settlement: &Settlement, deleted_for: Option<DateTime<Utc>>) -> Option<Blocked> {
+    observation.cron_job.limits().backlog.filter(|most| *most == 0)?;
+    let slot = match settlement.verdict {
+        Verdict::Skipped(
+            Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot) | Skip::PassedOver(slot),
+        ) => slot,
+        Verdict::Open if deleted_for.is_some() => deleted_for?,
+        Verdict::Open if settlement.may_start => return None,
+        Verdict::Started { .. } | Verdict::NothingDue => return None,
+        Verdict::Open | Verdict::Skipped(_) => return observation.blocked,
+    };
+    let has_deleted = |known: Blocked| known.slot == slot && known.deletes;
+    Some(Blocked { slot, deletes: deleted_for == Some(slot) || observation.blocked.is_some_and(has_deleted) })
 }
 
 /// How long a sync may continue once it has no Job left to start.
@@ -325,12 +339,14 @@ async fn settle<C: JobControl + CronJobControl>(
     if is_well && !prune.is_empty() {
         let end = end.min(Instant::now() + PRUNE_TIME);
         let (replies, failed) = delete_jobs(control, hooks, cron_job, prune, end).await;
+        let is_pruned = !failed && replies.iter().any(|(_, reply)| matches!(reply, Some(Ok(()))));
         let event = |(job, reply): (Arc<Job>, Option<DeleteReply>)| {
             deletion_event(cron_job.controller_kind, &job, &reply?, observation.hides_transient)
         };
         report.events = replies.into_iter().filter_map(event).collect();
         report.prune_failed = failed;
-        report.prune_again = settlement.not_pruned > 0;
+        // What cannot be deleted, or is gone already, is not tried again at once.
+        report.prune_again = is_pruned && settlement.not_pruned > 0;
     }
     report
 }

@@ -221,7 +221,7 @@ fn annotations_that_decide_when_it_runs_are_named() {
 
 #[test]
 fn policies_that_hold_a_run_are_explained() {
-    let (thursday, saturday, today) = ("2026-11-19T02:00:00Z", "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z");
+    let (thursday, today) = ("2026-11-19T02:00:00Z", "2026-11-22T02:00:00Z");
     let held = |name: &str, value: &str, policy: &str| {
         json!({
             "metadata": {"annotations": { format!("cronjob-controller.dev/{name}"): value }},
@@ -286,13 +286,13 @@ fn policies_that_hold_a_run_are_explained() {
         ),
         (
             "it is too late",
-            since(held("backlog", "0", "Allow"), saturday),
-            vec![],
+            held("backlog", "0", "Forbid"),
+            vec![job(thursday, "cj", None)],
             NOW,
             State::Waiting,
             "The run of Sun 2026-11-22 02:00:00 +00:00 was passed over: it could not start within 60 s \
              (cronjob-controller.dev/backlog). It waits for the next run.",
-            Some("starts Job nightly-29923320"),
+            Some("is skipped if Job nightly-29917560 still runs"),
         ),
     ];
     check(rows);

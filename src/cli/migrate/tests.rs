@@ -145,12 +145,7 @@ fn slot_that_a_limit_holds_or_passed_over_is_found() {
             runs(),
             Some((Reason::PassedOver, "backlog passed over")),
         ),
-        (
-            "passed over, and not blocked any more",
-            with(annotated(&[("backlog", "0")]), limits),
-            vec![],
-            Some((Reason::PassedOver, "backlog passed over")),
-        ),
+        ("late, and blocked by nothing", with(annotated(&[("backlog", "0")]), limits), vec![], None),
         ("waits in a backlog", blocked(&[("backlog", "3")], "Forbid"), runs(), None),
         ("blocked in both", blocked(&[], "Forbid"), runs(), None),
         (

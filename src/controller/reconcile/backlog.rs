@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
-use schedule::missed::{self, newest_starts};
+use schedule::missed::newest_starts;
 
 use super::{Sync, is_too_late};
 use crate::api::EventType;
 use crate::api::batch_v1::Job;
 use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
-use crate::controller::observation::Observation;
 use crate::controller::plan::{Outcome, Requeue, Skip, Verdict};
 
 /// How late a slot may start with `backlog: 0`.
@@ -27,20 +26,6 @@ pub(super) enum Choice {
     Start { slot: DateTime<Utc>, next: Option<DateTime<Utc>> },
     /// None starts.
     PassedOver,
-}
-
-/// With `backlog: 0`: the due slot, if no run is known that keeps it from starting. A sync that fails then, or deletes a Job for
-/// the slot, does not make it late by a run.
-pub fn held_up(observation: &Observation, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let mut sync = Sync::new(observation, now);
-    sync.limits.backlog.filter(|most| *most == 0)?;
-    sync.adopt_own_children();
-    let cron_job = sync.draft.base;
-    let own = cron_job.timing(observation.local_zone).schedule.as_ref().ok()?;
-    let schedule = cron_job.policy().ok()?.map_or(own, |policy| policy.schedule(own));
-    let slot = missed::next_schedule_time(&sync.observed(), sync.nominal_now(), schedule).ok()?.0?;
-    let runs = sync.unfinished().flatten().filter(|job| job.finished.is_none()).count();
-    (runs < sync.most_at_a_time().unwrap_or(usize::MAX)).then_some(slot)
 }
 
 impl Sync<'_> {
@@ -98,18 +83,13 @@ impl Sync<'_> {
         found
     }
 
-    /// With `backlog: 0`: whether the slot could not start in time. One that came due without a leader, or that something else
-    /// than a run held up, waits for its starting deadline instead.
+    /// With `backlog: 0`: whether runs kept the slot from starting in time, and none of them was deleted for it. What else may
+    /// have kept it waits for its starting deadline instead.
     fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
-        if self.nominal_now().signed_duration_since(slot) <= IN_TIME {
-            return false;
-        }
-        if self.observation.held_up == Some(slot) {
-            return false;
-        }
-        let due = self.draft.base.due(slot);
-        let had_leader = self.observation.leads_since.is_none_or(|since| since < due);
-        had_leader || self.was_blocked(due)
+        let known = self.observation.blocked.filter(|known| known.slot == slot);
+        let was_blocked = || self.was_blocked(self.draft.base.due(slot));
+        self.nominal_now().signed_duration_since(slot) > IN_TIME
+            && known.map_or_else(was_blocked, |known| !known.deletes)
     }
 
     /// With `backlog: 0`: the first second in which a slot that is blocked until then is passed over. `None` once that has

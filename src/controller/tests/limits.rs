@@ -276,6 +276,21 @@ async fn a_slot_that_the_server_held_up_for_longer_than_a_minute_starts_whatever
     }
 }
 
+/// Also with `backlog: 0`: nothing but a run passes a slot over.
+#[tokio::test(start_paused = true)]
+async fn resume_starts_the_newest_missed_slot_with_backlog_zero() {
+    let world = World::new("2026-03-02T09:30:00Z").await;
+    create(&world, json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Forbid" }), &[("backlog", "0")]).await;
+    let stop = world.work(2);
+    for (at, suspend) in [("2026-03-02T09:50:00Z", true), ("2026-03-02T10:20:00Z", false)] {
+        world.pass_until(at).await;
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "suspend": suspend } })).await;
+    }
+    world.pass_until("2026-03-02T10:21:00Z").await;
+    stop.cancel();
+    assert_eq!((world.children().await, count(&world, "PassedOver").await), (vec!["c-29540760".to_owned()], 0));
+}
+
 /// What was killed for a slot was not killed for nothing, and the Event about a slot that will not start comes at once.
 #[tokio::test(start_paused = true)]
 async fn a_slot_for_which_a_job_was_deleted_is_not_passed_over() {

@@ -13,6 +13,7 @@ use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, CountedFrom, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SPREAD,
     STUCK_AFTER,
 };
+use crate::controller::observation::Blocked;
 use crate::controller::plan::{Propagation, Skip, Told, Verdict};
 
 pub(super) const CREATED: &str = "2026-03-02T08:30:00Z";
@@ -245,20 +246,19 @@ fn newer_job_of_another_controller_passes_waiting_slots_over() {
 #[test]
 fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     let cron_job = with(&[(BACKLOG, "0")], json!({ "concurrencyPolicy": FORBID }));
-    let leads_since = |text: &str| Some(time(text));
     let earlier = running("report-29540700", "2026-03-02T09:00:00Z");
     let slot = time(SLOT);
+    let blocked = |slot, deletes| Some(Blocked { slot, deletes });
     let rows = [
-        ("in time", "2026-03-02T10:01:00Z", None, None, true),
-        ("too late", "2026-03-02T10:01:01Z", None, None, false),
-        ("its create was sent", "2026-03-02T10:30:00Z", Some(slot), None, true),
-        ("another's create was sent", "2026-03-02T10:30:00Z", Some(slot - TimeDelta::hours(1)), None, false),
-        ("it came due without a leader", "2026-03-02T10:30:00Z", None, leads_since("2026-03-02T10:00:01Z"), true),
-        ("there was a leader", "2026-03-02T10:30:00Z", None, leads_since("2026-03-02T09:59:59Z"), false),
+        ("in time", "2026-03-02T10:01:00Z", blocked(slot, false), true),
+        ("too late", "2026-03-02T10:01:01Z", blocked(slot, false), false),
+        ("no run blocked it, as after a resume", "2026-03-02T10:30:00Z", None, true),
+        ("a run blocked another", "2026-03-02T10:30:00Z", blocked(slot - TimeDelta::hours(1), false), true),
+        ("a Job was deleted for it", "2026-03-02T10:30:00Z", blocked(slot, true), true),
     ];
-    for (sentence, now, tried, leads_since, starts) in rows {
+    for (sentence, now, known, starts) in rows {
         let mut observation = observe(&cron_job, &[]);
-        (observation.held_up, observation.leads_since) = (tried, leads_since);
+        observation.blocked = known;
         let ran = run(observation, time(now));
         assert_eq!(!ran.started.is_empty(), starts, "{sentence}");
         assert_eq!(ran.skip(), (!starts).then_some("passed_over"), "{sentence}");
@@ -271,9 +271,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     let active = json!({ "status": { "active": [reference("report-29540700", "report-29540700")] } });
     let blocked =
         annotated(&[(BACKLOG, "0")], CREATED, merged(json!({ "spec": { "concurrencyPolicy": FORBID } }), active));
-    let mut observation = observe(&blocked, &[&earlier]);
-    observation.leads_since = leads_since("2026-03-02T10:20:00Z");
-    let ran = run(observation, time("2026-03-02T10:30:00Z"));
+    let ran = run(observe(&blocked, &[&earlier]), time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), ran.end().status.is_none()), (Some("passed_over"), true));
     // The controller comes back when the slot is too late, and not only with the next one.
     let ran = sync(&blocked, &[&earlier], "2026-03-02T10:00:30Z");
@@ -284,18 +282,15 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     // A slot that waits for its deadline instead keeps the timer of `stuck-after`.
     let stuck = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1"), (STUCK_AFTER, "100m")], json!({}));
     let mut observation = observe(&stuck, &[&earlier]);
-    observation.held_up = Some(slot);
+    observation.blocked = Some(Blocked { slot, deletes: true });
     let ran = run(observation, time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("max_concurrent"), Some(time("2026-03-02T10:40:00Z"))));
     // What began after the slot was due did not keep it from starting in time.
     let by_hand = running("by-hand", "2026-03-02T10:03:00Z");
     let one = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1")], json!({}));
-    let mut observation = observe(&one, &[&by_hand]);
-    observation.leads_since = leads_since("2026-03-02T10:20:00Z");
-    let ran = run(observation, time("2026-03-02T10:30:00Z"));
+    let ran = run(observe(&one, &[&by_hand]), time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), reasons(ran.end()).contains(&"PassedOver")), (Some("max_concurrent"), false));
-    let mut observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
-    observation.leads_since = leads_since("2026-03-02T10:20:00Z");
+    let observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
     assert_eq!(run(observation, time("2026-03-02T10:30:00Z")).skip(), Some("passed_over"));
 }
 
