@@ -4,9 +4,9 @@
 //! and puts it into a bounded queue; an event that does not fit is dropped and counted. One background task
 //! ([`EventSinkTask`]) correlates and writes. The events of one object reach the API server in the order in which they were
 //! recorded; those of different objects do not wait for each other. Repetitions share one Event object with a count. An
-//! object that repeats itself with changing messages ends in one combined Event. A rate limit per object, and per reason that upstream does not have,
-//! stops an endless stream. Every buffer and cache has a fixed bound, and every event that is not written is counted under one of the reasons
-//! in [`discard`].
+//! object that repeats itself with changing messages ends in one combined Event. A rate limit per object, and per reason that
+//! upstream does not have, stops an endless stream. Every buffer and cache has a fixed bound, and every event that is not
+//! written is counted under one of the reasons in [`discard`].
 //!
 //! The parts: [`Correlator`] is pure and decides what an event becomes; [`EventSink`] is the port to the API server; `lanes`
 //! keeps the order; [`EventSinkTask`] connects them. Matches client-go's `tools/record`.

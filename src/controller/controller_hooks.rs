@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::control::{CronJobControl, JobControl};
 use super::external_jobs::Account;
 use super::memory::Memory;
-use super::observation::Observation;
+use super::observation::{Blocked, Observation};
 use super::pending_status::LONGEST_CREATE;
 use super::plan::{Event, Outcome, Settlement};
 use super::status::Edits;
@@ -70,12 +70,7 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// Does what a sync left to do, and returns its outcome.
     pub(super) fn apply(&self, report: SyncReport) -> Outcome {
-        let SyncReport { cron_job, outcome, blocked, events, prune_failed, prune_again } = report;
-        if blocked.is_some() {
-            self.memories.change(&cron_job, |known| known.blocked = blocked);
-        } else {
-            self.memories.update(&cron_job, |known| known.blocked = None);
-        }
+        let SyncReport { cron_job, outcome, events, prune_failed, prune_again } = report;
         self.record_all(&cron_job, events);
         if prune_failed {
             self.parts.queue.add_after(cron_job.name.clone(), PRUNE_RETRY);
@@ -127,6 +122,10 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
             memories.update(cron_job, |known| known.own.job_gone(uid));
         }
         decision_log::deleted(&cron_job.name, name);
+    }
+
+    fn blocked(&self, cron_job: &CronJob, blocked: Option<Blocked>) {
+        self.controller.memories.change(cron_job, |known| known.blocked = blocked);
     }
 
     fn decided(&self, observation: &Observation, settlement: &mut Settlement) {

@@ -68,6 +68,10 @@ pub trait SyncHooks: Send + Sync {
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
         let _ = (cron_job, name, uid);
     }
+    /// Which slot runs keep from starting has changed. See [`Observation::blocked`].
+    fn blocked(&self, cron_job: &CronJob, blocked: Option<Blocked>) {
+        let _ = (cron_job, blocked);
+    }
     /// The sync is about to end with this settlement, whose Events may be taken. The status write follows. It may take
     /// until the next slot, and a shutdown may cancel it. The decision's Events and statistics do not depend on it.
     fn decided(&self, observation: &Observation, settlement: &mut Settlement);
@@ -85,8 +89,6 @@ pub struct SyncReport {
     pub cron_job: Arc<CronJob>,
     /// What happens to the key.
     pub outcome: Outcome,
-    /// See [`Observation::blocked`].
-    pub blocked: Option<Blocked>,
     /// The Events about the history's deletions after the status write.
     pub events: Vec<Event>,
     /// Whether deletions from the history failed, or were not answered in time.
@@ -97,7 +99,7 @@ pub struct SyncReport {
 
 impl SyncReport {
     fn new(cron_job: Arc<CronJob>, outcome: Outcome) -> Self {
-        Self { cron_job, outcome, blocked: None, events: Vec::new(), prune_failed: false, prune_again: false }
+        Self { cron_job, outcome, events: Vec::new(), prune_failed: false, prune_again: false }
     }
 }
 
@@ -121,9 +123,8 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
                     reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
                     if reservation.is_none() {
-                        let blocked = observation.blocked;
                         let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
-                        return SyncReport { blocked, prune_failed, ..report };
+                        return SyncReport { prune_failed, ..report };
                     }
                 }
                 look_up(control, hooks, &mut observation, lookups).await;
@@ -158,10 +159,13 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             Plan::Settle(mut settlement) => {
                 hooks.decided(&observation, &mut settlement);
                 let blocked = blocked(&observation, &settlement, deleted_for);
+                if blocked != observation.blocked {
+                    hooks.blocked(&observation.cron_job, blocked);
+                }
                 let next = settlement.outcome.next_slot();
                 let end = end.unwrap_or_else(|| Instant::now() + settling_time(next, now));
                 let report = settle(control, hooks, observation, settlement, end).await;
-                return SyncReport { blocked, prune_failed: prune_failed || report.prune_failed, ..report };
+                return SyncReport { prune_failed: prune_failed || report.prune_failed, ..report };
             }
         }
     }
