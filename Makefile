@@ -48,7 +48,7 @@ help: ## This list
 
 ##@ Development
 
-build: ## The program, as target/release/cronjob-controller; quick to build
+build: ## The program, as target/release/cronjob-controller, as it is shipped
 	cargo build --release --locked
 
 # Runs without webhooks, since no cluster can reach them here. Uses kubectl's current cluster, also where $KUBECONFIG
@@ -118,7 +118,7 @@ vectors-compare: ## The recorded answers in tests/vectors, beside those of KUBER
 
 # `cargo test` compares 200.
 oracle: ## 10,000 random schedules with a calendar, beside a walk over all dates
-	ORACLE_CASES=10000 cargo test --locked --release --test calendar_oracle -- --nocapture
+	ORACLE_CASES=10000 cargo test --locked --profile bench --test calendar_oracle -- --nocapture
 
 e2e: fixture ## The end-to-end tests, on a real control plane
 	REQUIRE_FIXTURE=1 cargo test --locked --test e2e
@@ -372,9 +372,9 @@ ROOT := target/image/root$(filter-out -amd64,-$(ARCH))
 CROSS := $(if $(filter arm64,$(ARCH)),--target $(TRIPLE))
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 static: licenses ## The binary that the image holds, below target/image/root; ARCH=arm64 for the other platform
-	cargo rustc --profile dist --locked --package cronjob-controller --no-default-features --bin cronjob-controller $(CROSS) \
+	cargo rustc --release --locked --package cronjob-controller --no-default-features --bin cronjob-controller $(CROSS) \
 		-- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,-z,pack-relative-relocs
-	install -m 0755 $(BUILT)/$(if $(CROSS),$(TRIPLE)/)dist/cronjob-controller $(ROOT)
+	install -m 0755 $(BUILT)/$(if $(CROSS),$(TRIPLE)/)release/cronjob-controller $(ROOT)
 	touch --date=@$(SOURCE_DATE_EPOCH) $(ROOT)/*
 
 # The linker and the C library for arm64, and the emulator that runs its tests; Debian's packages.

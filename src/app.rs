@@ -34,7 +34,7 @@ use crate::cache::{Informer, Store};
 use crate::client;
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
-use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
+use crate::controller::{Controller, CronJobHandler, JobHandler, LONGEST_CREATE, NameConflictHandler, Parts};
 use crate::events;
 use crate::leader_election::{self, Leadership, Takeover, default_identity};
 use crate::metrics::{
@@ -494,11 +494,11 @@ impl ShardControllers {
     async fn work(&self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
         let takeover = leadership.takeover();
         for instance in &self.instances {
-            if takeover != Takeover::First {
-                instance.controller.suspect_views();
-            }
-            if takeover == Takeover::RanOut {
-                instance.controller.doubt_earlier_creates();
+            match takeover {
+                Takeover::First => {}
+                // Its statuses may not tell of all its Jobs.
+                Takeover::Released => instance.controller.take_over(Duration::ZERO),
+                Takeover::RanOut => instance.controller.take_over(LONGEST_CREATE),
             }
         }
         let heartbeats: Vec<_> = self.instances.iter().map(|instance| instance.controller.heartbeat()).collect();

@@ -27,7 +27,7 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use schedule::{Zone, missed};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
@@ -62,6 +62,7 @@ pub mod retained;
 mod retry;
 pub mod status;
 pub mod sync;
+mod takeover;
 pub mod template_budget;
 
 use concurrency_limiter::{ConcurrencyLimiter, Signal};
@@ -73,9 +74,10 @@ pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use heartbeat::Heartbeat;
 use memory::{Known, Memories, Recollection};
 use observation::{Observation, Ownership};
-use pending_status::LONGEST_CREATE;
+pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
+use takeover::Takeover;
 use template_budget::TemplateBudget;
 
 /// The first failures of a key that only mean that the server is busy record no Warning. client-go's REST client
@@ -135,8 +137,7 @@ pub struct Controller<C> {
     standing_by: AtomicBool,
     /// The deadline for pending statuses, set when shutdown begins.
     settles_until: OnceLock<Instant>,
-    /// When creates of an earlier leader that lost its lease can no longer be committed.
-    takeover_ends: OnceLock<Instant>,
+    takeover: Takeover,
     external_jobs: ExternalJobs,
     /// Incremented whenever the caches may be stale. Each key then reads its CronJob once before it creates a Job.
     epoch: AtomicU64,
@@ -153,7 +154,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             heartbeat: Arc::default(),
             standing_by: AtomicBool::new(false),
             settles_until: OnceLock::new(),
-            takeover_ends: OnceLock::new(),
+            takeover: Takeover::default(),
             external_jobs: ExternalJobs::default(),
             epoch: AtomicU64::new(0),
         })
@@ -202,41 +203,33 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records that the last leader let its lease expire instead of releasing it. Its creates may be committed for
-    /// `LONGEST_CREATE` (39 s) from now. Until then no Job is deleted, because the Job's name prevents a second start
-    /// of its slot. Under Forbid and Replace, no slot starts while that leader may have started an earlier one.
-    pub fn doubt_earlier_creates(&self) {
-        let _ = self.takeover_ends.set(Instant::now() + LONGEST_CREATE);
+    /// Records that another process led before, and that its creates may be committed for `pending` from now: for
+    /// `LONGEST_CREATE` (39 s) if it let its lease expire. Until then, and until the store shows what was committed, no Job is
+    /// deleted, because the Job's name prevents a second start of its slot. Under Forbid and Replace, no slot starts while
+    /// that leader may have started an earlier one.
+    pub fn take_over(&self, pending: Duration) {
+        self.suspect_views();
+        self.takeover.begin(pending);
     }
 
     /// Records that the lease did not exist. One that was deleted looks like one that never was; but if any CronJob has a status,
     /// some controller ran, and it is doubted like a leader whose lease ran out. The caches must be synced.
     pub fn doubt_absent_lease(&self) {
         if self.parts.cron_jobs.list().iter().any(|cron_job| cron_job.status.last_schedule_time.is_some()) {
-            self.suspect_views();
-            self.doubt_earlier_creates();
+            self.take_over(LONGEST_CREATE);
         }
-    }
-
-    /// How much longer creates of an earlier leader may be committed.
-    fn takeover_wait(&self) -> Option<TimeDelta> {
-        let left = self.takeover_ends.get()?.saturating_duration_since(Instant::now());
-        TimeDelta::from_std(left).ok().filter(|left| !left.is_zero())
     }
 
     /// Whether a create with an unknown result may still be committed, sent by this process or by an earlier leader.
     /// The lease must not be released then, because the next leader would not wait for such creates.
     pub fn creates_may_be_pending(&self) -> bool {
         let is_pending = |end: Instant| Instant::now() < end;
-        self.takeover_wait().is_some() || self.memories.last_commit().is_some_and(is_pending)
+        self.takeover.creates_may_be_pending() || self.memories.last_commit().is_some_and(is_pending)
     }
 
-    /// Waits until an earlier leader's creates can no longer be committed, then enqueues every CronJob.
+    /// Waits until all Jobs of an earlier leader are known, then enqueues every CronJob.
     async fn end_of_takeover(&self) {
-        match self.takeover_ends.get() {
-            None => std::future::pending().await,
-            Some(end) => sleep_until(*end).await,
-        }
+        self.takeover.end(&self.parts.jobs).await;
         for cron_job in self.parts.cron_jobs.list() {
             self.enqueue(cron_job.name.clone());
         }
@@ -382,7 +375,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
         (observation.carried, observation.record_is_new) = (recalled.carried, recalled.record_is_new);
         observation.pending_create = recalled.begun.and_then(|begun| begun.pending());
-        observation.takeover_wait = self.takeover_wait();
+        observation.takeover_wait = self.takeover.wait();
         observation.vanished = recalled.vanished;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
         if recalled.timed_out {

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tokio::time::{Instant, sleep};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::backoff::Backoff;
 use super::decode::Event;
 use super::error::{Cause, FailureCounts, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
 use super::pages::{PAGE_SIZE, Pages, page_size};
+use super::store::Questions;
 use super::store_updater::{Listing, StoreUpdater};
 use super::transport::{Endpoint, EventStream};
 use crate::api::{Object, compare_resource_versions};
@@ -36,6 +38,8 @@ const WATCH_HEADERS_PATIENT: Duration = Duration::from_secs(90);
 const WATCH_SECONDS: std::ops::Range<u32> = 300..600;
 /// Servers send a bookmark every minute. After three missed ones the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(180);
+/// A watch shows a change within this time after it was committed; otherwise it may be silent, and a list replaces it.
+const CATCH_UP: Duration = Duration::from_secs(1);
 /// If nothing arrives for this long before the initial events have ended, the server does not support streaming lists.
 const INITIAL_SILENCE: Duration = Duration::from_secs(30);
 /// The initial events must have ended within this time, however busy the stream is.
@@ -63,6 +67,15 @@ impl State {
     }
 }
 
+/// A question whether the store shows everything, while a watch is open.
+struct Question {
+    number: u64,
+    /// The newest version on the server, after the question was asked.
+    newest: String,
+    /// When a list answers it.
+    until: Instant,
+}
+
 /// Keeps one scope of a store equal to one collection on the server.
 pub(super) struct Reflector<T> {
     endpoint: Endpoint,
@@ -78,11 +91,14 @@ pub(super) struct Reflector<T> {
     is_unserved: bool,
     /// Every change up to this version is in the store.
     resource_version: String,
+    questions: watch::Receiver<Questions>,
 }
 
 impl<T: Object> Reflector<T> {
     pub(super) fn new(endpoint: Endpoint, mirror: StoreUpdater<T>, rng: StdRng) -> Self {
+        let questions = mirror.store.questions(mirror.scope);
         Self {
+            questions,
             endpoint,
             mirror,
             rng,
@@ -112,9 +128,11 @@ impl<T: Object> Reflector<T> {
     }
 
     async fn step(&mut self, state: State) -> Result<State, Cause> {
+        // A list that begins now answers every question that was asked before.
+        let asked = self.questions.borrow().asked;
         match state {
-            State::StreamingList => self.streaming_list().await,
-            State::PagedList => self.paged_list().await,
+            State::StreamingList => self.streaming_list(asked).await,
+            State::PagedList => self.paged_list(asked).await,
             State::Watch => self.watch().await,
             State::Watching(stream) => self.watching(stream).await,
         }
@@ -169,7 +187,7 @@ impl<T: Object> Reflector<T> {
     }
 
     /// Lists by a watch; the watch then continues.
-    async fn streaming_list(&mut self) -> Result<State, Cause> {
+    async fn streaming_list(&mut self, asked: u64) -> Result<State, Cause> {
         let seconds = self.watch_seconds();
         let mut stream = self.endpoint.streaming_list(seconds, WATCH_HEADERS).await?;
         let mut listing = Listing::default();
@@ -193,14 +211,14 @@ impl<T: Object> Reflector<T> {
                 Event::Unknown(kind) => self.ignore(&kind),
             }
         };
-        self.listed(listing, resource_version)?;
+        self.listed(listing, resource_version, asked)?;
         Ok(State::Watching(stream))
     }
 
     /// Lists in pages. If the history behind a continue token was compacted, it requests the whole list once.
     ///
     /// Matches client-go `tools/pager/pager.go` (`ListPager.list`).
-    async fn paged_list(&mut self) -> Result<State, Cause> {
+    async fn paged_list(&mut self, asked: u64) -> Result<State, Cause> {
         let mut listing = Listing::default();
         let mut resource_version = String::new();
         let (mut limit, mut deadline) = (Some(PAGE_SIZE), PAGE_DEADLINE);
@@ -244,11 +262,11 @@ impl<T: Object> Reflector<T> {
             pages.next(objects, &continue_token)?;
             limit = limit.map(|_| page_size(objects, bytes));
         }
-        self.listed(listing, resource_version)?;
+        self.listed(listing, resource_version, asked)?;
         Ok(State::Watch)
     }
 
-    fn listed(&mut self, listing: Listing<T>, resource_version: String) -> Result<(), Cause> {
+    fn listed(&mut self, listing: Listing<T>, resource_version: String, asked: u64) -> Result<(), Cause> {
         if resource_version.is_empty() {
             return Err(Cause::NoResourceVersion);
         }
@@ -257,6 +275,7 @@ impl<T: Object> Reflector<T> {
         self.resource_version = resource_version;
         self.failures = FailureCounts::default();
         self.is_unserved = false;
+        self.mirror.answer(asked);
         Ok(())
     }
 
@@ -266,29 +285,29 @@ impl<T: Object> Reflector<T> {
         Ok(State::Watching(self.endpoint.watch(&self.resource_version, seconds, patience).await?))
     }
 
-    /// Follows an open watch to its end.
+    /// Follows an open watch to its end, or to a question that it does not answer.
     async fn watching(&mut self, mut stream: EventStream) -> Result<State, Cause> {
-        while let Some(line) = stream.next_line(SILENCE).await? {
-            if let Some(resource_version) = self.mirror.apply_quickly(line) {
-                self.failures.heard();
-                self.advance(resource_version)?;
-                continue;
-            }
-            let resource_version = match Event::decode(line).map_err(Cause::Envelope)? {
-                Event::Upserted(raw) => self.mirror.upsert(raw),
-                Event::Deleted(raw) => self.mirror.delete(raw),
-                Event::Bookmark { resource_version, .. } => {
-                    self.mirror.observe(&resource_version);
-                    resource_version
-                }
-                Event::Error(status) => return Err(Cause::Status(status)),
-                Event::Unknown(kind) => {
-                    self.ignore(&kind);
+        let mut question = None;
+        loop {
+            let line = tokio::select! {
+                biased;
+                number = asked(&mut self.questions), if question.is_none() => {
+                    question = self.question(number).await;
+                    if question.is_none() {
+                        return Ok(self.list_state());
+                    }
+                    self.answer(&mut question);
                     continue;
                 }
+                () = out_of_time(question.as_ref()) => {
+                    info!(resource = self.endpoint.path(), "the watch does not show the server's newest version; listing");
+                    return Ok(self.list_state());
+                }
+                line = stream.next_line(SILENCE) => line?,
             };
-            self.failures.heard();
-            self.advance(resource_version)?;
+            let Some(line) = line else { break };
+            self.follow(line)?;
+            self.answer(&mut question);
         }
         let lasted = stream.age();
         if lasted < VERY_SHORT {
@@ -296,6 +315,45 @@ impl<T: Object> Reflector<T> {
         }
         debug!(resource = self.endpoint.path(), ?lasted, "the watch was closed");
         Ok(State::Watch)
+    }
+
+    /// Asks the server for its newest version. `None` if it does not say.
+    async fn question(&mut self, number: u64) -> Option<Question> {
+        let newest = self.endpoint.newest_version(CATCH_UP).await.ok()?;
+        Some(Question { number, newest, until: Instant::now() + CATCH_UP })
+    }
+
+    /// Answers the question if the store shows all that it is about.
+    fn answer(&self, question: &mut Option<Question>) {
+        let shows = |newest: &str| {
+            compare_resource_versions(&self.resource_version, newest).is_some_and(std::cmp::Ordering::is_ge)
+        };
+        if let Some(answered) = question.take_if(|question| shows(&question.newest)) {
+            self.mirror.answer(answered.number);
+        }
+    }
+
+    /// Applies one line of a watch.
+    fn follow(&mut self, line: &[u8]) -> Result<(), Cause> {
+        if let Some(resource_version) = self.mirror.apply_quickly(line) {
+            self.failures.heard();
+            return self.advance(resource_version);
+        }
+        let resource_version = match Event::decode(line).map_err(Cause::Envelope)? {
+            Event::Upserted(raw) => self.mirror.upsert(raw),
+            Event::Deleted(raw) => self.mirror.delete(raw),
+            Event::Bookmark { resource_version, .. } => {
+                self.mirror.observe(&resource_version);
+                resource_version
+            }
+            Event::Error(status) => return Err(Cause::Status(status)),
+            Event::Unknown(kind) => {
+                self.ignore(&kind);
+                return Ok(());
+            }
+        };
+        self.failures.heard();
+        self.advance(resource_version)
     }
 
     /// Records the watch's progress. An object whose version could not be read leaves that to the next event.
@@ -317,5 +375,23 @@ impl<T: Object> Reflector<T> {
 
     fn watch_seconds(&mut self) -> u32 {
         self.rng.random_range(WATCH_SECONDS)
+    }
+}
+
+/// Waits for a question, and returns its number.
+async fn asked(questions: &mut watch::Receiver<Questions>) -> u64 {
+    let asked = questions.wait_for(|questions| questions.asked > questions.answered).await.map(|now| now.asked);
+    match asked {
+        Ok(number) => number,
+        // The store is gone.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Waits until a list has to answer the question.
+async fn out_of_time(question: Option<&Question>) {
+    match question {
+        Some(question) => sleep_until(question.until).await,
+        None => std::future::pending().await,
     }
 }

@@ -94,6 +94,14 @@ struct Scope {
     progress: Mutex<Progress>,
     /// How many of its objects exist and cannot be decoded.
     malformed: AtomicUsize,
+    questions: watch::Sender<Questions>,
+}
+
+/// Numbered questions whether a scope shows everything that is committed on the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Questions {
+    pub(super) asked: u64,
+    pub(super) answered: u64,
 }
 
 /// The progress of a scope.
@@ -109,7 +117,12 @@ impl<T: Object> Store<T> {
     /// is synced from the start and stays empty.
     pub fn new(scopes: impl IntoIterator<Item = Option<Arc<str>>>) -> Self {
         let waits = || Progress { resource_version: String::new(), at: Instant::now() };
-        let scope = |namespace| Scope { namespace, progress: Mutex::new(waits()), malformed: AtomicUsize::default() };
+        let scope = |namespace| Scope {
+            namespace,
+            progress: Mutex::new(waits()),
+            malformed: AtomicUsize::default(),
+            questions: watch::Sender::default(),
+        };
         let scopes: Box<[Scope]> = scopes.into_iter().map(scope).collect();
         Self {
             contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
@@ -154,6 +167,24 @@ impl<T: Object> Store<T> {
     pub async fn wait_for_cache_sync(&self) {
         // The sender lives in `self`, so the channel cannot close while this waits.
         let _ = self.unsynced.subscribe().wait_for(|unsynced| *unsynced == 0).await;
+    }
+
+    /// Waits until the store shows every change that was committed before this call, however long its watches are silent. Each
+    /// reflector asks the server for its newest version, and lists if its watch does not reach that within a second.
+    pub async fn catch_up(&self) {
+        let ask = |scope: &Scope| {
+            let mut number = 0;
+            scope.questions.send_modify(|questions| {
+                questions.asked += 1;
+                number = questions.asked;
+            });
+            (scope.questions.subscribe(), number)
+        };
+        let asked: Vec<_> = self.scopes.iter().map(ask).collect();
+        for (mut questions, number) in asked {
+            // The sender lives in `self`, so the channel cannot close while this waits.
+            let _ = questions.wait_for(|questions| questions.answered >= number).await;
+        }
     }
 
     /// The newest resource version that the scope of `namespace` has seen in a list, a watch event or a bookmark: the store
@@ -245,6 +276,16 @@ impl<T: Object> Store<T> {
         progress.resource_version.clear();
         progress.resource_version.push_str(resource_version);
         progress.at = Instant::now();
+    }
+
+    /// The questions about scope number `scope`.
+    pub(super) fn questions(&self, scope: usize) -> watch::Receiver<Questions> {
+        self.scopes[scope].questions.subscribe()
+    }
+
+    /// Answers the questions about scope number `scope` up to `number`.
+    pub(super) fn answer(&self, scope: usize, number: u64) {
+        self.scopes[scope].questions.send_modify(|questions| questions.answered = questions.answered.max(number));
     }
 
     /// Records how many objects of scope number `scope` cannot be decoded.

@@ -198,6 +198,11 @@ impl<T: Object> StoreUpdater<T> {
         resource_version
     }
 
+    /// Answers the questions whether the scope shows everything, up to `number`.
+    pub(super) fn answer(&self, number: u64) {
+        self.store.answer(self.scope, number);
+    }
+
     /// Records that the scope shows every change up to `resource_version`, if there is one.
     pub(super) fn observe(&self, resource_version: &str) {
         if !resource_version.is_empty() {

@@ -2,6 +2,7 @@
 
 mod history;
 mod metrics;
+mod questions;
 mod script;
 mod selection;
 mod shards;

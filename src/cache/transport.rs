@@ -71,6 +71,14 @@ impl Endpoint {
         Ok(PageStream { body, items: Items::default(), end, deadline, bytes: 0 })
     }
 
+    /// The resource version of the collection's latest state, without reading its objects, within `deadline`.
+    pub(super) async fn newest_version(&self, deadline: Duration) -> Result<String, Cause> {
+        let mut page = self.list(Some(1), "", deadline).await?;
+        while page.next_item().await?.is_some() {}
+        let resource_version = page.envelope()?.metadata.resource_version;
+        if resource_version.is_empty() { Err(Cause::NoResourceVersion) } else { Ok(resource_version) }
+    }
+
     /// Opens a watch that first sends all objects of the latest state, then a bookmark, then changes.
     pub(super) async fn streaming_list(&self, seconds: u32, deadline: Duration) -> Result<EventStream, Cause> {
         let query = format!(

@@ -130,6 +130,7 @@ fn shorten(query: &str) -> String {
     } else {
         match query {
             "limit=500" => "list".to_owned(),
+            "limit=1" => "newest".to_owned(),
             "" => "list all".to_owned(),
             _ => query.to_owned(),
         }

@@ -1,6 +1,7 @@
 //! Tests of what a slow or silent API server may and may not affect.
 
 use super::*;
+use crate::controller::LONGEST_CREATE;
 use crate::api::batch_v1::Job;
 
 /// A succeeded Job of the CronJob with that UID.
@@ -137,14 +138,46 @@ async fn after_a_lease_that_ran_out_replace_waits_until_its_creates_have_ended()
     stop.cancel();
     world.pass(seconds(1)).await;
     let world = world.successor().await;
-    world.controller.suspect_views();
-    world.controller.doubt_earlier_creates();
+    world.controller.take_over(LONGEST_CREATE);
     let stop = world.work(2);
     world.pass_until("2026-03-02T10:02:29Z").await;
     assert_eq!(world.list(JOBS).await[0]["metadata"]["name"], "c-29540761", "it is not deleted yet");
     world.pass_until("2026-03-02T10:02:31Z").await;
     assert_eq!(world.list(JOBS).await[0]["metadata"]["name"], "c-29540762");
     stop.cancel();
+}
+
+/// The last leader made the Job of 10:01 and wrote no status, and the Job watch of the next one is silent for longer than that one
+/// waits.
+#[tokio::test(start_paused = true)]
+async fn a_job_of_the_last_leader_is_found_although_the_watch_is_silent() {
+    let rows = [
+        ("Forbid", json!({}), LONGEST_CREATE, "c-29540761"),
+        ("Forbid", json!({}), Duration::ZERO, "c-29540761"),
+        ("Allow", json!({ "cronjob-controller.dev/max-concurrent": "1" }), LONGEST_CREATE, "c-29540761"),
+        ("Replace", json!({}), LONGEST_CREATE, "c-29540762"),
+        ("Replace", json!({ "cronjob-controller.dev/replace-waits": "true" }), LONGEST_CREATE, "c-29540762"),
+    ];
+    for (policy, annotations, pending, runs) in rows {
+        let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+        let created = world.create_cron_job("c", json!({ "concurrencyPolicy": policy })).await;
+        let uid = created["metadata"]["uid"].as_str().unwrap().to_owned();
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "metadata": { "annotations": annotations } })).await;
+        world.catch_up().await;
+        world.wire.silence("jobs");
+        world.pass_until("2026-03-02T10:01:00Z").await;
+        let mut theirs = job("c-29540761", &json!([objects::controlled_by("c", &uid)]));
+        theirs["metadata"]["annotations"] =
+            json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:01:00Z" });
+        world.write("POST", JOBS, &theirs).await;
+        // The slot of 10:02 is due when that leader's creates can no longer be committed.
+        world.pass_until(if pending.is_zero() { "2026-03-02T10:02:05Z" } else { "2026-03-02T10:01:30Z" }).await;
+        world.controller.take_over(pending);
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        stop.cancel();
+        assert_eq!(world.children().await, [runs], "{policy} {annotations} {pending:?}");
+    }
 }
 
 /// No create for 10:01 was answered, and another owner's Job takes its name: as soon as that is known, 10:02 can start.

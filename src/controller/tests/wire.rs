@@ -148,6 +148,9 @@ struct Streams {
     held: bool,
     /// How many times the watches were cut.
     cuts: u64,
+    /// How many times watches were silenced, and of which resource at last.
+    silences: u64,
+    silent: &'static str,
 }
 
 impl Wire {
@@ -204,6 +207,14 @@ impl Wire {
         self.streams.send_modify(|streams| streams.held = held);
     }
 
+    /// Lets the open watches of that resource deliver nothing more, without an end. Later ones are not affected.
+    pub fn silence(&self, resource: &'static str) {
+        self.streams.send_modify(|streams| {
+            streams.silences += 1;
+            streams.silent = resource;
+        });
+    }
+
     fn admit(&self, ask: Ask) -> Orders {
         let mut state = self.state.lock();
         let orders = (state.judge)(&ask);
@@ -238,7 +249,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let ask = Ask::read(request.method(), request.uri());
-        let is_watch = ask.verb == Verb::Watch;
+        let watched_resource = (ask.verb == Verb::Watch).then(|| ask.resource.clone());
         let orders = self.wire.admit(ask);
         let (service, streams) = (self.service.clone(), self.wire.streams.subscribe());
         Box::pin(async move {
@@ -262,7 +273,10 @@ where
                 return Err("connection reset by peer".into());
             }
             let whole = |body: B| body.map_err(Into::into).boxed_unsync();
-            Ok(answer.map(|body| if is_watch { watched(body, streams) } else { whole(body) }))
+            Ok(answer.map(|body| match watched_resource {
+                Some(resource) => watched(body, resource, streams),
+                None => whole(body),
+            }))
         })
     }
 }
@@ -285,15 +299,15 @@ fn refusal(code: u16, reason: &str, message: &str) -> Response<Body> {
     response
 }
 
-/// A watch's body that can be held and cut.
-fn watched<B>(body: B, mut streams: watch::Receiver<Streams>) -> Body
+/// A watch's body that can be held, silenced and cut.
+fn watched<B>(body: B, resource: String, mut streams: watch::Receiver<Streams>) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let cuts = streams.borrow_and_update().cuts;
-    let frames = stream::unfold(Some((body, streams)), move |watch| async move {
-        let (mut body, mut streams) = watch?;
+    let Streams { cuts, silences, .. } = *streams.borrow_and_update();
+    let frames = stream::unfold(Some((body, resource, streams)), move |watch| async move {
+        let (mut body, resource, mut streams) = watch?;
         loop {
             let now = *streams.borrow_and_update();
             if now.cuts != cuts {
@@ -302,9 +316,9 @@ where
             tokio::select! {
                 biased;
                 changed = streams.changed() => changed.ok()?,
-                frame = body.frame(), if !now.held => {
+                frame = body.frame(), if !now.held && (now.silences == silences || now.silent != resource) => {
                     let frame: Result<Frame<Bytes>, BoxError> = frame?.map_err(Into::into);
-                    return Some((frame, Some((body, streams))));
+                    return Some((frame, Some((body, resource, streams))));
                 }
             }
         }
@@ -380,7 +394,7 @@ async fn a_held_watch_loses_nothing_and_a_cut_one_breaks() {
         let word = words.recv().await?;
         Some((Ok::<_, BoxError>(Frame::data(Bytes::from(word))), words))
     });
-    let mut body = watched(Box::pin(StreamBody::new(frames)), wire.streams.subscribe());
+    let mut body = watched(Box::pin(StreamBody::new(frames)), "jobs".to_owned(), wire.streams.subscribe());
     let mut next = async || {
         let frame = tokio::time::timeout(Duration::from_secs(1), body.frame()).await.ok()?;
         Some(frame.unwrap().map(|frame| frame.into_data().unwrap()).map_err(|error| error.to_string()))
@@ -392,6 +406,12 @@ async fn a_held_watch_loses_nothing_and_a_cut_one_breaks() {
     assert_eq!(next().await, None, "held");
     wire.hold_watches(false);
     assert_eq!(next().await, Some(Ok("two".into())));
+    wire.silence("cronjobs");
+    say.send("two and a half").unwrap();
+    assert_eq!(next().await, Some(Ok("two and a half".into())));
+    wire.silence("jobs");
+    say.send("silent").unwrap();
+    assert_eq!(next().await, None, "silent");
     wire.cut_watches();
     say.send("three").unwrap();
     assert_eq!(next().await, Some(Err("connection reset by peer".to_owned())));

@@ -1,0 +1,115 @@
+//! Whether the store shows everything that is committed on the server.
+
+use super::*;
+
+/// What each request got, how long the answer took, and which requests there were.
+async fn catch_up(replies: Vec<Reply>) -> (Duration, Vec<String>, Vec<String>) {
+    let script = Script::new([(ALL, replies)]);
+    let informer = Informer::<Job>::new(script.client(), &[], 17);
+    let (store, cancel) = (informer.store(), CancellationToken::new());
+    let running = tokio::spawn(informer.run(cancel.clone()));
+    store.wait_for_cache_sync().await;
+    let began = Instant::now();
+    timeout(Duration::from_secs(100), store.catch_up()).await.unwrap();
+    let took = began.elapsed();
+    let stored = store.list().iter().map(|job| show(job)).collect();
+    cancel.cancel();
+    running.await.unwrap();
+    (took, script.requests(), stored)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_catches_up_by_its_watch_or_by_a_list() {
+    let newest = |version| page(&[], version, "");
+    let relisted = || watch([added(&job("x", 5)), added(&job("z", 8)), end(9), Part::Stay]);
+    let millis = Duration::from_millis;
+    let rows = [
+        (
+            "the store shows it already",
+            vec![listed_then([Part::Stay]), newest(5)],
+            millis(0),
+            vec!["stream", "newest"],
+            vec!["a/x@5"],
+        ),
+        (
+            "the watch shows it a little later",
+            vec![listed_then([late(100), modified(&job("x", 6)), late(400), bookmark(8), Part::Stay]), newest(7)],
+            millis(500),
+            vec!["stream", "newest"],
+            vec!["a/x@6"],
+        ),
+        (
+            "the watch is silent",
+            vec![listed_then([Part::Stay]), newest(9), relisted()],
+            millis(1_000),
+            vec!["stream", "newest", "stream"],
+            vec!["a/x@5", "a/z@8"],
+        ),
+        (
+            "the watch lags",
+            vec![listed_then([late(900), modified(&job("x", 6)), Part::Stay]), newest(9), relisted()],
+            millis(1_000),
+            vec!["stream", "newest", "stream"],
+            vec!["a/x@5", "a/z@8"],
+        ),
+        (
+            "the server refuses to say",
+            vec![listed_then([Part::Stay]), refused(500, "InternalError"), relisted()],
+            millis(0),
+            vec!["stream", "newest", "stream"],
+            vec!["a/x@5", "a/z@8"],
+        ),
+        (
+            "the server does not answer",
+            vec![listed_then([Part::Stay]), Reply::NoAnswer, relisted()],
+            millis(1_000),
+            vec!["stream", "newest", "stream"],
+            vec!["a/x@5", "a/z@8"],
+        ),
+    ];
+    for (sentence, replies, took, requests, stored) in rows {
+        let found = catch_up(replies).await;
+        assert_eq!(found, (took, owned(&requests), owned(&stored)), "{sentence}");
+    }
+}
+
+fn late(milliseconds: u64) -> Part {
+    Part::Pause(Duration::from_millis(milliseconds))
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
+}
+
+/// A list that began before the question may not show what was committed before it.
+#[tokio::test(start_paused = true)]
+async fn only_a_list_that_begins_after_the_question_answers_it() {
+    let slow = watch([late(500), added(&job("x", 5)), end(5), Part::Stay]);
+    let script = Script::new([(ALL, vec![slow, page(&[], 9, ""), watch([end(9), Part::Stay])])]);
+    let informer = Informer::<Job>::new(script.client(), &[], 17);
+    let (store, cancel) = (informer.store(), CancellationToken::new());
+    let running = tokio::spawn(informer.run(cancel.clone()));
+    sleep(Duration::from_millis(100)).await;
+    store.catch_up().await;
+    assert_eq!(script.requests(), ["stream", "newest", "stream"]);
+    assert_eq!(store.len(), 0);
+    cancel.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_namespace_of_a_store_catches_up() {
+    let path = |namespace| format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+    let replies = || vec![watch([end(5), Part::Stay]), page(&[], 9, ""), watch([end(9), Part::Stay])];
+    let script = Script::new([(&*path("a"), replies()), (&*path("b"), replies())]);
+    let informer = Informer::<Job>::new(script.client(), &["a".to_owned(), "b".to_owned()], 17);
+    let (store, cancel) = (informer.store(), CancellationToken::new());
+    let running = tokio::spawn(informer.run(cancel.clone()));
+    store.wait_for_cache_sync().await;
+    let began = Instant::now();
+    store.catch_up().await;
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+    assert_eq!(["a", "b"].map(|namespace| store.last_resource_version(namespace).unwrap()), ["9", "9"]);
+    cancel.cancel();
+    running.await.unwrap();
+}
