@@ -19,6 +19,7 @@ mod leases;
 mod record;
 pub mod shares;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
@@ -115,13 +116,14 @@ impl<L: LeaseLock> LeaderElector<L> {
     /// When the settings are not valid.
     pub fn new(config: Config, lock: L, clock: SharedClock, hooks: Hooks, rng: StdRng) -> Result<Self, ConfigError> {
         config.validate()?;
+        let leadership = Leadership::none(Arc::clone(&clock));
         let elector = Self {
             config,
             lock,
             clock,
             rng,
             hooks,
-            leadership: Leadership::none(),
+            leadership,
             lease: None,
             observed: None,
             reported_leader: String::new(),
@@ -194,9 +196,9 @@ impl<L: LeaseLock> LeaderElector<L> {
         let leads_since = Instant::now();
         let mut next = leads_since + self.config.retry_period;
         loop {
-            let fence = self.leadership.deadline();
-            sleep_until(next.min(fence)).await;
-            let started = Instant::now();
+            sleep_until(next.min(self.leadership.deadline())).await;
+            // Read after the sleep, during which the machine may have been suspended.
+            let (started, fence) = (Instant::now(), self.leadership.deadline());
             if started >= fence {
                 return Loss::RenewDeadline(last_error);
             }
@@ -276,7 +278,7 @@ impl<L: LeaseLock> LeaderElector<L> {
             ..ObjectMeta::default()
         };
         let lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
-        let started = Instant::now();
+        let started = (Instant::now(), self.leadership.suspended());
         self.may_hold = true;
         let written = self.call("create", self.lock.create(&lease)).await?;
         self.holds(written, record, started);
@@ -285,7 +287,7 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     async fn update(&mut self, record: LeaderElectionRecord) -> Result<(), LockError> {
         let lease = self.replacement(&record);
-        let started = Instant::now();
+        let started = (Instant::now(), self.leadership.suspended());
         self.may_hold = true;
         let written = self.call("update", self.lock.update(&lease)).await?;
         self.holds(written, record, started);
@@ -300,11 +302,17 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     /// Handles a successful write that names this process the holder. The leadership counts from the moment the call *began*:
     /// other candidates can have counted the lease's duration from that moment at the earliest.
-    fn holds(&mut self, written: Lease, record: LeaderElectionRecord, started: Instant) {
+    fn holds(
+        &mut self,
+        written: Lease,
+        record: LeaderElectionRecord,
+        (started, suspended): (Instant, Duration),
+    ) {
         let resource_version = written.metadata.resource_version.clone();
         self.observed = Some(Observed { record, resource_version, at: Instant::now().into_std() });
         self.lease = Some(written);
-        self.leadership.extend(started + self.config.renew_deadline, started + self.config.lease_duration);
+        let [fence, lease_end] = [self.config.renew_deadline, self.config.lease_duration].map(|length| started + length);
+        self.leadership.extend(fence, lease_end, suspended);
     }
 
     async fn call<T>(

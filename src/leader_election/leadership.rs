@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -18,9 +19,24 @@ struct State {
     fence: Option<Instant>,
     /// The moment from which others may take the lease; `None` while this process does not hold it.
     lease_end: Option<Instant>,
+    /// How long the machine had been suspended when these moments were set. They come earlier by what has been added since.
+    suspended: Duration,
+    /// Says how long it has been; `None` without leader election.
+    clock: Option<SharedClock>,
     revoked: bool,
     takeover: Takeover,
     signs: Option<SignsOfLife>,
+}
+
+impl State {
+    fn now_suspended(&self) -> Duration {
+        self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.suspended())
+    }
+
+    /// How long the machine was suspended after the moments were set.
+    fn slept(&self) -> Duration {
+        self.now_suspended().saturating_sub(self.suspended)
+    }
 }
 
 /// When the work under a lease last showed a sign of life, if it shows any.
@@ -51,44 +67,52 @@ pub enum Takeover {
 /// duration after it at the earliest. A write that begins before [`Leadership::deadline`] and must not be committed under
 /// another leader has [`Leadership::time_left`] for that.
 ///
-/// It is measured on the monotonic clock, which stands still while the machine is suspended. After a wake-up the handle can
-/// look valid until the elector's next renewal fails (one retry period).
+/// The time for which the machine is suspended counts, although the monotonic clock stands still meanwhile.
 #[derive(Debug, Clone)]
 pub struct Leadership(Arc<Mutex<State>>);
 
 impl Leadership {
     /// Leadership without an election (`--leader-elect=false`): always valid.
     pub fn unconditional() -> Self {
-        Self::with_fence(None)
+        Self::with_fence(None, None)
     }
 
     /// A leadership that is not held yet.
-    pub(super) fn none() -> Self {
-        Self::with_fence(Some(Instant::now()))
+    pub(super) fn none(clock: SharedClock) -> Self {
+        Self::with_fence(Some(Instant::now()), Some(clock))
     }
 
-    fn with_fence(fence: Option<Instant>) -> Self {
-        let takeover = Takeover::First;
-        Self(Arc::new(Mutex::new(State { fence, lease_end: None, revoked: false, takeover, signs: None })))
+    fn with_fence(fence: Option<Instant>, clock: Option<SharedClock>) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            fence,
+            lease_end: None,
+            suspended: Duration::ZERO,
+            clock,
+            revoked: false,
+            takeover: Takeover::First,
+            signs: None,
+        })))
     }
 
     /// The time before which writes may begin; in the past when leadership was lost or never held.
     pub fn deadline(&self) -> Instant {
         // "Never" needs an instant; a century is far enough and cannot overflow.
         const NEVER: Duration = Duration::from_secs(100 * 366 * 86_400);
-        self.0.lock().fence.unwrap_or_else(|| Instant::now() + NEVER)
+        let state = self.0.lock();
+        let Some(fence) = state.fence else { return Instant::now() + NEVER };
+        fence.checked_sub(state.slept()).unwrap_or_else(Instant::now)
     }
 
     /// Whether a write may begin now.
     pub fn is_valid_now(&self) -> bool {
-        self.0.lock().fence.is_none_or(|fence| Instant::now() < fence)
+        self.time_left().is_some()
     }
 
     /// The time until another process can hold the lease, if a write may begin now; unlimited without an election.
     pub fn time_left(&self) -> Option<Duration> {
         let state = self.0.lock();
-        let now = Instant::now();
         let Some(fence) = state.fence else { return Some(Duration::MAX) };
+        let now = Instant::now() + state.slept();
         let end = state.lease_end.filter(|_| now < fence)?;
         Some(end.saturating_duration_since(now))
     }
@@ -122,12 +146,19 @@ impl Leadership {
         state.takeover = state.takeover.max(takeover);
     }
 
-    /// Moves the fence after a successful write of the lease.
-    pub(super) fn extend(&self, fence: Instant, lease_end: Instant) {
+    /// How long the machine has been suspended so far.
+    pub(super) fn suspended(&self) -> Duration {
+        self.0.lock().now_suspended()
+    }
+
+    /// Moves the fence after a successful write of the lease. `suspended` is how long the machine had been suspended when the
+    /// write began.
+    pub(super) fn extend(&self, fence: Instant, lease_end: Instant, suspended: Duration) {
         let mut state = self.0.lock();
         if !state.revoked {
             state.fence = Some(fence);
             state.lease_end = Some(lease_end);
+            state.suspended = suspended;
         }
     }
 

@@ -707,3 +707,28 @@ async fn leader_is_followed_once_its_work_was_silent_for_a_minute() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_wakes_up_after_its_lease_has_ended_writes_nothing_more() {
+    let seconds = Duration::from_secs;
+    let rows = [("shorter than the deadline to renew", 5, Some(9)), ("longer", 12, None), ("for an hour", 3_600, None)];
+    for (sentence, asleep, left) in rows {
+        let (server, clock) = (FakeServer::default(), TestClock::new(start_of_time()));
+        let lock = FakeLock::new(&server, network(vec![]));
+        let shared: SharedClock = clock.clone();
+        let elector = LeaderElector::new(config("me"), lock, shared, Hooks::default(), StdRng::seed_from_u64(1)).unwrap();
+        let (elected, leadership) = tokio::sync::oneshot::channel();
+        let running = tokio::spawn(elector.run(CancellationToken::new(), |leadership| {
+            let _ = elected.send(leadership);
+        }));
+        let leadership = leadership.await.unwrap();
+        // The last renewal was a second ago.
+        sleep(seconds(11)).await;
+        clock.suspend(seconds(asleep));
+        assert_eq!(leadership.time_left(), left.map(seconds), "{sentence}: on waking up");
+        sleep(seconds(2)).await;
+        assert_eq!(running.is_finished(), left.is_none(), "{sentence}");
+        assert_eq!(leadership.is_valid_now(), left.is_some(), "{sentence}");
+        running.abort();
+    }
+}

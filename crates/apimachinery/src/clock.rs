@@ -12,6 +12,7 @@ mod timer;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
@@ -26,6 +27,12 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// Changes whenever the clock is stepped, that is, deviates from tokio's time. `None` if the clock does not report steps.
     fn steps(&self) -> Option<watch::Receiver<()>> {
         None
+    }
+
+    /// How long the machine has been suspended so far, as far as that can be known. tokio's time stands still meanwhile; what
+    /// ends by the time of others, such as a lease, does not.
+    fn suspended(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Sleeps until `deadline`, and never ends earlier. Without an implementation of its own it uses tokio's timers, which
@@ -55,6 +62,11 @@ impl Clock for SystemClock {
     }
 
     #[cfg(target_os = "linux")]
+    fn suspended(&self) -> Duration {
+        timer::suspended()
+    }
+
+    #[cfg(target_os = "linux")]
     fn sleep_until(&self, deadline: Instant) -> Sleep {
         Box::pin(timer::sleep_until(deadline))
     }
@@ -65,6 +77,7 @@ impl Clock for SystemClock {
 pub struct TestClock {
     started: Instant,
     base: Mutex<DateTime<Utc>>,
+    suspended: Mutex<Duration>,
     /// `None` if the clock does not report steps.
     steps: Option<watch::Sender<()>>,
 }
@@ -72,12 +85,22 @@ pub struct TestClock {
 impl TestClock {
     /// A clock that shows `base` now. Must be called inside a tokio runtime if time is to be paused.
     pub fn new(base: DateTime<Utc>) -> Arc<Self> {
-        Arc::new(Self { started: Instant::now(), base: Mutex::new(base), steps: Some(watch::Sender::new(())) })
+        Arc::new(Self { steps: Some(watch::Sender::new(())), ..Self::starting_at(base) })
     }
 
     /// Like [`TestClock::new`], but without reported steps, like the machine's clock.
     pub fn silent(base: DateTime<Utc>) -> Arc<Self> {
-        Arc::new(Self { started: Instant::now(), base: Mutex::new(base), steps: None })
+        Arc::new(Self::starting_at(base))
+    }
+
+    fn starting_at(base: DateTime<Utc>) -> Self {
+        Self { started: Instant::now(), base: Mutex::new(base), suspended: Mutex::default(), steps: None }
+    }
+
+    /// Suspends the machine: the world goes on for so long, while tokio's time stands still.
+    pub fn suspend(&self, time: Duration) {
+        *self.suspended.lock() += time;
+        self.step(TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX));
     }
 
     /// Steps the wall clock while no time passes, as NTP or an operator does.
@@ -93,6 +116,10 @@ impl Clock for TestClock {
     fn now(&self) -> DateTime<Utc> {
         let elapsed = TimeDelta::from_std(self.started.elapsed()).unwrap_or(TimeDelta::MAX);
         *self.base.lock() + elapsed
+    }
+
+    fn suspended(&self) -> Duration {
+        *self.suspended.lock()
     }
 
     fn steps(&self) -> Option<watch::Receiver<()>> {

@@ -5,13 +5,22 @@
 //! two milliseconds late. It needs a runtime with I/O.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
+    timerfd_settime,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{self, Instant};
+
+/// How long the machine has been suspended since it started: by so much is the clock of [`Instant`] behind.
+pub(super) fn suspended() -> Duration {
+    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+    let monotonic = read(ClockId::Monotonic);
+    read(ClockId::Boottime).saturating_sub(monotonic)
+}
 
 /// Sleeps until `deadline`.
 pub(super) async fn sleep_until(deadline: Instant) {
