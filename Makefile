@@ -35,7 +35,7 @@ KREW_VERSION := v0.4.3
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure hostile soak mutants bench bench-size
 .PHONY: pods-test oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
-.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test
+.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
 
@@ -146,7 +146,7 @@ fault-matrix: fixture ## One thing broken at a time in a burst; FAULTS=etcd choo
 PRESSURE ?=
 pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PRESSURE=webhook chooses
 	cargo test --profile bench --locked --test pressure --no-run
-	cargo build --profile bench --locked
+	cargo build --release --locked
 	CONTROLLER_BIN=$(CURDIR)/target/release/cronjob-controller \
 		$$(ls -t target/release/deps/pressure-* | grep -v '\.d$$' | head -n 1) --table $(PRESSURE)
 
@@ -184,6 +184,10 @@ install-test: fixture build $(TOOLS)/bin/helm ## README's ways to install; helm 
 restore-test: fixture build ## etcd restored from a backup under load: what ran twice, and what was lost
 	tests/restore/run
 
+# A table, after seven minutes; tests/recovery/run CASE runs one.
+recovery-test: fixture build ## Crashes, refusals and manual Jobs: what ran twice, or beside another
+	tests/recovery/run
+
 # A table, after twenty minutes.
 first-day: fixture build ## The documented deployment, until each alert has fired and gone
 	tests/first_day/run
@@ -208,7 +212,7 @@ bench: $(PAIRED) ## Every bench in turn
 SIZES ?=
 bench-size: ## Cost against size; SIZES=10000 chooses
 	cargo bench --locked --bench size --no-run
-	cargo build --profile bench --locked
+	cargo build --release --locked
 	SIZE_CONTROLLER=target/release/cronjob-controller \
 		$$(ls -t target/release/deps/size-* | grep -v '\.d$$' | head -n 1) --bench $(SIZES)
 
@@ -217,7 +221,7 @@ bench-size: ## Cost against size; SIZES=10000 chooses
 BURST_ARGS ?= --standard
 bench-burst: fixture ## Thousands of Jobs due at once, beside the in-tree controller
 	cargo bench --locked --bench burst --no-run
-	cargo build --profile bench --locked
+	cargo build --release --locked
 	$$(ls -t target/release/deps/burst-* | grep -v '\.d$$' | head -n 1) $(BURST_ARGS)
 
 # Schedules and the queue compared with robfig/cron and client-go, in one run.

@@ -302,16 +302,12 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     /// Handles a successful write that names this process the holder. The leadership counts from the moment the call *began*:
     /// other candidates can have counted the lease's duration from that moment at the earliest.
-    fn holds(
-        &mut self,
-        written: Lease,
-        record: LeaderElectionRecord,
-        (started, suspended): (Instant, Duration),
-    ) {
+    fn holds(&mut self, written: Lease, record: LeaderElectionRecord, (started, suspended): (Instant, Duration)) {
         let resource_version = written.metadata.resource_version.clone();
         self.observed = Some(Observed { record, resource_version, at: Instant::now().into_std() });
         self.lease = Some(written);
-        let [fence, lease_end] = [self.config.renew_deadline, self.config.lease_duration].map(|length| started + length);
+        let [fence, lease_end] =
+            [self.config.renew_deadline, self.config.lease_duration].map(|length| started + length);
         self.leadership.extend(fence, lease_end, suspended);
     }
 

@@ -55,12 +55,12 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob) -> 
 
 /// The Job of the newest slot, where `lastScheduleTime` as the API server has it is earlier. Until that is written, only this
 /// Job keeps its slot and those before it from being started once more, after a restart or by another leader.
-pub(super) fn newest_unrecorded(observation: &Observation, cron_job: &CronJob) -> Option<(DateTime<Utc>, Uid)> {
+pub(super) fn newest_unrecorded<'a>(
+    observation: &'a Observation,
+    cron_job: &CronJob,
+) -> Option<(DateTime<Utc>, &'a Uid)> {
     let slots = observation.jobs.iter().filter_map(|job| Some((job.slot_of(cron_job)?, &job.uid)));
-    let newest = slots.max_by_key(|(slot, _)| *slot)?;
-    Some(newest)
-        .filter(|(slot, _)| cron_job.status.last_schedule_time < Some(*slot))
-        .map(|(slot, uid)| (slot, uid.clone()))
+    slots.max_by_key(|(slot, _)| *slot).filter(|(slot, _)| cron_job.status.last_schedule_time < Some(*slot))
 }
 
 /// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and its

@@ -137,8 +137,8 @@ impl<'a> Sync<'a> {
         let newest = newest_unrecorded(self.observation, self.draft.base);
         // A sync that ended early has not found that the slot was started, so that its status does not tell of it.
         let stays = newest.as_ref().filter(|(slot, _)| self.draft.status.last_schedule_time < Some(*slot));
-        let stays = stays.map(|(_, uid)| uid.clone());
-        let unrecorded = newest.map(|(_, uid)| uid);
+        let stays = stays.map(|(_, uid)| (*uid).clone());
+        let unrecorded = newest.map(|(_, uid)| uid.clone());
         let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
         let unanswered = unanswered.filter(|job| stays.as_ref() != Some(&job.uid));
         let goes_first =

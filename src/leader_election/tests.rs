@@ -716,7 +716,8 @@ async fn leader_that_wakes_up_after_its_lease_has_ended_writes_nothing_more() {
         let (server, clock) = (FakeServer::default(), TestClock::new(start_of_time()));
         let lock = FakeLock::new(&server, network(vec![]));
         let shared: SharedClock = clock.clone();
-        let elector = LeaderElector::new(config("me"), lock, shared, Hooks::default(), StdRng::seed_from_u64(1)).unwrap();
+        let elector =
+            LeaderElector::new(config("me"), lock, shared, Hooks::default(), StdRng::seed_from_u64(1)).unwrap();
         let (elected, leadership) = tokio::sync::oneshot::channel();
         let running = tokio::spawn(elector.run(CancellationToken::new(), |leadership| {
             let _ = elected.send(leadership);

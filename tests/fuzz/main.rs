@@ -2,7 +2,7 @@
 //! its length bounds.
 //!
 //! Each target takes one input. First come the files of its `corpus`, unchanged, then a number of inputs that bolero
-//! derives from them (see [`recipe`]). `BOLERO_RANDOM_ITERATIONS=1000000 cargo test --release --test fuzz` derives
+//! derives from them (see [`recipe`]). `BOLERO_RANDOM_ITERATIONS=1000000 cargo test --profile bench --test fuzz` derives
 //! more. A failure prints the input and the `BOLERO_RANDOM_SEED` that reproduces it. Add an input that failed once to
 //! the corpus.
 #![allow(clippy::unwrap_used)]

@@ -1,7 +1,7 @@
 //! The page of `ui` and of `dev` in a real browser, and its server as an attacker sees it. Without chromium and chromedriver
 //! the tests of the browser are skipped.
 //!
-//! `UI_CRON_JOBS=10000 cargo test --release --test ui many` measures the sizes of docs/ui.md; `make ui-pictures` makes its
+//! `UI_CRON_JOBS=10000 cargo test --profile bench --test ui many` measures the sizes of docs/ui.md; `make ui-pictures` makes its
 //! pictures.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 

@@ -10,7 +10,7 @@ use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Schedule, missed};
 
-use super::{Decided, Sync, failed, missed_schedule, needs};
+use super::{Decided, Sync, failed, missed_schedule, needs, newest_unrecorded};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::api::policy::StuckAfter;
 use crate::api::{EventType, ObjectName, Uid};
@@ -44,8 +44,12 @@ impl Sync<'_> {
     pub(super) fn blocker(&self) -> Option<Blocker> {
         let limit = self.most_at_a_time()?;
         let blocker = self.limits.max_concurrent.map_or(Blocker::Forbid, Blocker::MaxConcurrent);
-        let freed = self.rescues_after();
-        let is_freed = |job: &Arc<Job>| freed.is_some_and(|age| self.is_older(job, age));
+        let freed = self.rescues_after().map(|age| (age, self.only_record()));
+        let is_freed = |job: &Arc<Job>| {
+            freed
+                .as_ref()
+                .is_some_and(|(age, kept)| self.is_older(job, *age) && (job.deleting || *kept != Some(&job.uid)))
+        };
         let blocking = self.unfinished().filter(|job| !job.is_some_and(is_freed)).count();
         (blocking >= limit).then_some(blocker)
     }
@@ -90,14 +94,20 @@ impl Sync<'_> {
         (self.lingering(age) < LINGERING).then_some(age)
     }
 
+    /// The Job that alone shows which slots were started, until the status tells of its slot.
+    fn only_record(&self) -> Option<&Uid> {
+        newest_unrecorded(self.observation, self.draft.base).map(|(_, uid)| uid)
+    }
+
     /// The stuck Jobs that have to be deleted before a slot can start, the oldest first.
     fn victims(&self) -> Vec<Arc<Job>> {
         let Some(age) = self.rescues_after() else { return Vec::new() };
         let Some(limit) = self.most_at_a_time() else { return Vec::new() };
         let remaining = self.unfinished().filter(|job| !job.is_some_and(|job| job.deleting && self.is_older(job, age)));
         let needed = (remaining.count() + 1).saturating_sub(limit);
-        let mut stuck: Vec<_> =
-            self.unfinished().flatten().filter(|job| !job.deleting && self.is_older(job, age)).collect();
+        let kept = self.only_record();
+        let is_stuck = |job: &&Arc<Job>| !job.deleting && self.is_older(job, age) && kept != Some(&job.uid);
+        let mut stuck: Vec<_> = self.unfinished().flatten().filter(is_stuck).collect();
         stuck.sort_by(|a, b| (a.start_time, &a.name).cmp(&(b.start_time, &b.name)));
         stuck.into_iter().take(needed).cloned().collect()
     }

@@ -1,8 +1,8 @@
 //! Tests of what a slow or silent API server may and may not affect.
 
 use super::*;
-use crate::controller::LONGEST_CREATE;
 use crate::api::batch_v1::Job;
+use crate::controller::LONGEST_CREATE;
 
 /// A succeeded Job of the CronJob with that UID.
 async fn finished_job(world: &World, name: &str, uid: &str) {

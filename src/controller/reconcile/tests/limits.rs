@@ -435,6 +435,33 @@ fn only_as_many_stuck_jobs_are_deleted_as_the_slot_needs_and_none_while_three_li
     }
 }
 
+/// While statuses are refused, only the Job shows that its slot was started.
+#[test]
+fn stuck_job_is_not_deleted_before_the_status_tells_of_its_slot() {
+    let since = "2026-03-02T09:00:00Z";
+    let annotations = made_by_controller(since)["metadata"]["annotations"].clone();
+    let old = job(
+        "report-29540700",
+        "report-29540700",
+        json!({ "metadata": { "creationTimestamp": since, "annotations": annotations }, "status": { "startTime": since } }),
+    );
+    let rows = [
+        ("the status tells of it", Some(since), 1),
+        ("it does not", Some("2026-03-02T08:00:00Z"), 0),
+        ("no status", None, 0),
+    ];
+    for (sentence, last, deleted) in rows {
+        for (policy, annotations) in [(FORBID, vec![]), ("Allow", vec![(MAX_CONCURRENT, "1"), (BACKLOG, "2")])] {
+            let annotations = [&annotations[..], &[(STUCK_AFTER, "1h, delete")]].concat();
+            let mut cron_job = CronJob::clone(&with(&annotations, json!({ "concurrencyPolicy": policy })));
+            cron_job.status.last_schedule_time = last.map(time);
+            let ran = sync(&Arc::new(cron_job), &[&old], "2026-03-02T10:00:05Z");
+            assert_eq!((ran.started.len(), ran.deleted.len()), (deleted, deleted), "{sentence}, {policy}");
+            assert!(ran.end().status.is_some(), "{sentence}, {policy}: it is to be written");
+        }
+    }
+}
+
 /// Its name protects a slot from a create that the last leader sent.
 #[test]
 fn stuck_job_is_not_deleted_while_creates_of_an_earlier_leader_may_arrive() {
@@ -605,7 +632,7 @@ fn resume_by_an_annotation_counts_from_when_it_is_seen() {
     assert_eq!(counted.time(), time("2026-03-02T10:20:00Z"));
 }
 
-/// A CronJob and its Jobs, from minute to minute. Every request succeeds.
+/// A CronJob and its Jobs, from minute to minute. Every request succeeds, but for statuses that are refused for a while.
 struct World {
     cron_job: CronJob,
     jobs: Vec<Arc<Job>>,
@@ -614,6 +641,10 @@ struct World {
     resumed: DateTime<Utc>,
     started: VecDeque<DateTime<Utc>>,
     number: usize,
+    /// No process remembers an edit that was refused: each sync is that of a process that has just started.
+    statuses_are_refused: bool,
+    /// They were so at some time: the record of decided slots may lack a change.
+    were_refused: bool,
 }
 
 impl World {
@@ -656,7 +687,14 @@ impl World {
                 self.cron_job.spec.suspend = !self.cron_job.spec.suspend;
                 self.resumed = self.now;
             }
-            10 => self.jobs.retain(|job| job.finished != Some(FinishedCondition::Failed)),
+            // While statuses are refused, only the Jobs show which slots were started.
+            10 if !self.statuses_are_refused => {
+                self.jobs.retain(|job| job.finished != Some(FinishedCondition::Failed));
+            }
+            11 => {
+                self.statuses_are_refused = !self.statuses_are_refused;
+                self.were_refused = true;
+            }
             _ => {}
         }
     }
@@ -702,7 +740,7 @@ impl World {
             Some(0) => assert!(self.now - slot <= TimeDelta::seconds(60), "{slot} at {}", self.now),
             Some(most) => assert!(slots_since < i64::try_from(most).unwrap(), "{slot} at {}", self.now),
         }
-        if limits.waits_after_change {
+        if limits.waits_after_change && !self.were_refused {
             assert!(slot > self.resumed - TimeDelta::seconds(1), "{slot} was before {}", self.resumed);
         }
     }
@@ -756,7 +794,11 @@ impl World {
                     }
                 }
                 Plan::Settle(settlement) => {
-                    let pruned = |job: &Arc<Job>| settlement.prune.iter().any(|gone| gone.uid == job.uid);
+                    let refused = self.statuses_are_refused && settlement.status.is_some();
+                    let stays = settlement.unrecorded.as_ref().filter(|_| refused);
+                    let pruned = |job: &Arc<Job>| {
+                        settlement.prune.iter().any(|gone| gone.uid == job.uid) && stays != Some(&job.uid)
+                    };
                     self.jobs.retain(|job| !pruned(job));
                     let back = requeued_at(&settlement);
                     let is_started = matches!(settlement.verdict, Verdict::Started { .. });
@@ -765,7 +807,7 @@ impl World {
                     } else {
                         assert!(back.is_some(), "it comes back: {settlement:?}");
                     }
-                    if let Some(write) = settlement.status {
+                    if let Some(write) = settlement.status.filter(|_| !refused) {
                         self.cron_job.status = write.status;
                     }
                     self.told = settlement.told;
@@ -807,6 +849,7 @@ proptest! {
         let start = time("2026-03-02T09:00:30Z");
         let mut world = World {
             cron_job, jobs: vec![], told: vec![], now: start, resumed: time(CREATED), started: VecDeque::new(), number: 0,
+            statuses_are_refused: false, were_refused: false,
         };
         let is_valid = world.cron_job.policy().is_ok();
         for (what, second) in minutes {
