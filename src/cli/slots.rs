@@ -54,6 +54,8 @@ pub enum Reason {
     Limit,
     /// The last Jobs failed, as many as a policy allows.
     Paused,
+    /// A change of the CronJob passed it over, or `backlog: 0` did.
+    PassedOver,
     /// Its deadline passed.
     Deadline,
     /// A Job of another owner has its name.
@@ -209,6 +211,11 @@ impl<'a> History<'a> {
 
     /// A slot after the last one that was started.
     fn not_started(&self, slot: DateTime<Utc>) -> (Fate, Reason, String) {
+        let cron_job = &self.known.facts.cron_job;
+        if cron_job.decided_until(&cron_job.status, self.now) >= Some(slot) {
+            let why = "a change of the CronJob passed it over, or a policy did".to_owned();
+            return (Fate::Skipped, Reason::PassedOver, why);
+        }
         let summary = &*self.explanation.summary;
         let (fate, reason, why) = match self.explanation.state {
             State::Suspended => (Fate::Skipped, Reason::Suspended, "it is suspended now"),

@@ -118,9 +118,54 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             vec![("22x1", Fate::Due, "no controller has started it; explain with the name says more".to_owned())],
         ),
     ];
+    let rows = rows.into_iter().chain([passed_over()]);
     for (sentence, since, change, jobs, events, want) in rows {
         let want: Vec<_> = want.into_iter().map(|(slots, fate, why)| (slots.to_owned(), fate, why)).collect();
         assert_eq!(told(since, &change, jobs, events), want, "{sentence}");
+    }
+}
+
+/// A change of the schedule, recorded on the 21st at noon.
+fn passed_over() -> Row<'static> {
+    let policy = json!({ "cronjob-controller.dev/after-change": "wait" });
+    let changed = cron_job(&json!({ "metadata": { "annotations": policy.clone() } }));
+    let record = changed.counted_at(instant("2026-11-21T12:00:00Z")).to_string();
+    let mut annotations = policy;
+    annotations["cronjob-controller.dev/counted-from"] = record.into();
+    let change = json!({
+        "metadata": { "annotations": annotations },
+        "spec": { "startingDeadlineSeconds": 600 },
+        "status": { "lastScheduleTime": day(20) },
+    });
+    let why = |why: &str| why.to_owned();
+    (
+        "passed over by a change, and then by a deadline",
+        19,
+        change,
+        &[],
+        vec![],
+        vec![
+            ("20x1", Fate::Started, why("its Job no longer exists")),
+            ("21x1", Fate::Skipped, why("a change of the CronJob passed it over, or a policy did")),
+            ("22x1", Fate::Missed, why("it did not start before its startingDeadlineSeconds had passed")),
+        ],
+    )
+}
+
+/// A Job of a backfill is never what Forbid waits for.
+#[test]
+fn a_job_of_a_backfill_does_not_explain_a_slot_that_did_not_start() {
+    let change = json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": day(20)}});
+    for (of_backfill, fate) in [(false, Fate::Skipped), (true, Fate::Due)] {
+        let job = Job { of_backfill, ..Job::clone(&job(&day(15), "cj", None)) };
+        let job = Job { creation_timestamp: instant("2026-11-21T01:00:00Z"), ..job };
+        let jobs = vec![Arc::new(job)];
+        let facts =
+            Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+        let now = instant("2026-11-22T10:00:00Z");
+        let known = Known { facts, events: Vec::new() };
+        let (judged, _) = History::new(&known, Zone::UTC, now).judged(instant(&day(21)), now, 10);
+        assert_eq!(judged.last().map(|judged| judged.fate), Some(fate), "{of_backfill}: {judged:?}");
     }
 }
 

@@ -37,7 +37,9 @@ impl<'a> Traces<'a> {
         let cron_job = &*known.facts.cron_job;
         let children = || steps::each(known.facts.jobs.iter()).filter(|job| job.is_child_of(cron_job));
         let end = |job: &Job| if job.finished.is_none() { Some(now) } else { job.completion_time };
-        let mut runs: Vec<_> = children().filter_map(|job| Some((job.creation_timestamp, end(job)?, &**job))).collect();
+        // Those of a backfill block nothing.
+        let blocking = children().filter(|job| !job.of_backfill);
+        let mut runs: Vec<_> = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &**job))).collect();
         runs.sort_by_key(|(created, ..)| *created);
         for later in 1..runs.len() {
             let (_, end, job) = runs[later - 1];

@@ -65,7 +65,7 @@ export const RESULTS = {
 export const kind = (run) => (run.ofBackfill ? ' (backfill)' : run.slot ? '' : ' (manual)');
 
 export const REASONS = {
-  forbid: 'blocked', limit: 'at its limit', paused: 'paused', deadline: 'deadline', nameTaken: 'name taken', suspended: 'suspended', invalid: 'invalid',
+  forbid: 'blocked', limit: 'at its limit', paused: 'paused', passedOver: 'passed over', deadline: 'deadline', nameTaken: 'name taken', suspended: 'suspended', invalid: 'invalid',
   notStarted: 'not started', none: '',
 };
 
