@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
-use schedule::missed::{Observed, most_recent_schedule_time};
+use schedule::missed::{Observed, most_recent_schedule_time, next_requeue_time, next_schedule_time};
 use schedule::{Calendar, ClockChanges, Exclusions, Lines, Schedule, Zone};
 
 const SPECS: &[&str] = &[
@@ -60,5 +60,43 @@ fn calendars(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, schedules, calendars);
+/// The texts that take the most steps of all that are known: as many lines as are allowed, at the times that cost most.
+fn worst(c: &mut Criterion) {
+    let lines = |line: &dyn Fn(usize) -> String| {
+        let text: Vec<String> = (0..Lines::MOST).map(line).collect();
+        Lines::parse(&text.join(";")).ok()
+    };
+    let day = 86_400;
+    let rows = [
+        (
+            "lines within the hour of a clock change",
+            "Pacific/Chatham",
+            lines(&|at| format!("{} 3,{} * * *", 59 - at % 15, at / 15 + 4)),
+            1_775_311_800,
+            300 * day,
+        ),
+        (
+            "only times that the clock skips, over twenty years",
+            "America/New_York",
+            lines(&|at| format!("{} 2 * 3 SUN#2", at % 60)),
+            1_793_000_000,
+            7_000 * day,
+        ),
+    ];
+    for (name, zone, lines, now, age) in rows {
+        let Ok(zone) = Zone::load(zone, Zone::UTC) else { continue };
+        let own = Schedule::parse_standard("0 0 * * *", zone);
+        let calendar = Calendar { lines, ..Calendar::default() };
+        let Some(schedule) = own.ok().and_then(|own| own.with_calendar(&calendar).ok()) else { continue };
+        let observed = Observed { creation: at(now - age), last_schedule: None, starting_deadline_seconds: None };
+        c.bench_function(&format!("evaluate {name}"), |b| {
+            b.iter(|| {
+                let due = next_schedule_time(black_box(&observed), at(now), &schedule).is_ok();
+                (due, next_requeue_time(&observed, at(now), &schedule))
+            });
+        });
+    }
+}
+
+criterion_group!(benches, schedules, calendars, worst);
 criterion_main!(benches);
