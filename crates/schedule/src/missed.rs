@@ -225,14 +225,15 @@ fn newest(
         let count = (schedule.latest(now) - second).num_seconds() / interval;
         return second + TimeDelta::try_seconds(count * interval).unwrap_or_default();
     }
-    let mut due_after = |t: DateTime<Utc>| schedule.search(t, now, steps);
+    let mut within = |after: DateTime<Utc>, until: DateTime<Utc>| schedule.search(after, until, steps);
 
-    // Searches backward from `now`, four times as far each time, until a start follows the position and is not after `now`.
+    // Searches backward from `now`, four times as far each time, until a start follows the position. What has none is not
+    // searched again.
     let mut best = second;
     let mut none_after = now;
     let mut stride = second - first;
     while let Some(place) = now.checked_sub_signed(stride).filter(|place| *place > best) {
-        if let Some(next) = due_after(place) {
+        if let Some(next) = within(place, none_after) {
             best = next;
             break;
         }
@@ -240,16 +241,23 @@ fn newest(
         stride = stride * 4;
     }
     // While another start follows the best one, halves the distance to the position after which none follows.
-    while let Some(next) = due_after(best) {
+    loop {
+        let mut next = within(best, none_after);
+        if next.is_none() && none_after < now {
+            // Around a change of offset, a search from an earlier position may find what one from a later position does not.
+            next = within(best, now);
+            none_after = now;
+        }
+        let Some(next) = next else { break };
         best = next;
         while none_after - best >= TimeDelta::seconds(60) {
             let middle = best + (none_after - best) / 2;
-            let Some(next) = due_after(middle) else {
+            let Some(next) = within(middle, none_after) else {
                 // No start follows this position, so the search goes on before it.
                 none_after = middle;
                 continue;
             };
-            // Around a change of offset, an earlier position may yield an earlier start; `best` never decreases.
+            // Such an earlier position may also yield an earlier start; `best` never decreases.
             best = best.max(next);
             break;
         }

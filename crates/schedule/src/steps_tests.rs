@@ -14,7 +14,7 @@ use crate::{Calendar, ClockChanges, Exclusions, Kind, Lines, Schedule, Zone};
 
 /// The most steps of a search and of an evaluation, for any text and any time.
 const OF_SEARCH: u32 = 20_000;
-const OF_EVALUATION: u32 = 500_000;
+const OF_EVALUATION: u32 = 100_000;
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
