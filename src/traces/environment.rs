@@ -85,12 +85,15 @@ pub(super) fn wanted(variable: &dyn Fn(&'static str) -> Option<String>) -> Resul
             None => {}
         }
     }
-    let endpoint = match own {
-        Some(own) => Endpoint::new(&own, ""),
-        None => Endpoint::new(shared.as_deref().unwrap_or(DEFAULT_ENDPOINT), "/v1/traces"),
+    let (name, endpoint) = match own {
+        Some(own) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", Endpoint::new(&own, "")),
+        None => {
+            let url = shared.as_deref().unwrap_or(DEFAULT_ENDPOINT);
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", Endpoint::new(url, "/v1/traces"))
+        }
     };
     if !(endpoint.url.starts_with("http://") || endpoint.url.starts_with("https://")) {
-        return not_allowed("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.to_string(), "a URL such as http://collector:4318");
+        return not_allowed(name, endpoint.to_string(), "a URL such as http://collector:4318");
     }
     let certificate = get("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE").or_else(|| get("OTEL_EXPORTER_OTLP_CERTIFICATE"));
     let is_named = get("OTEL_SERVICE_NAME").is_some()

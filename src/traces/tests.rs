@@ -178,7 +178,7 @@ fn environment_variables_choose_the_exporter_and_its_endpoint() {
     type Variables = &'static [(&'static str, &'static str)];
     type Endpoint = Result<Option<String>, &'static str>;
     let to = |endpoint: &str| Ok(Some(endpoint.to_owned()));
-    let rows: [(&str, Variables, Endpoint); 13] = [
+    let rows: [(&str, Variables, Endpoint); 14] = [
         ("off by default", &[], Ok(None)),
         ("a collector", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/")], to("http://c:4318/v1/traces")),
         (
@@ -214,6 +214,11 @@ fn environment_variables_choose_the_exporter_and_its_endpoint() {
             "another exporter",
             &[("OTEL_TRACES_EXPORTER", "zipkin")],
             Err("OTEL_TRACES_EXPORTER: zipkin is not allowed; use otlp or none"),
+        ),
+        (
+            "no URL for traces",
+            &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "c:4318"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c")],
+            Err("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: c:4318 is not allowed; use a URL such as http://collector:4318"),
         ),
         (
             "no URL",
