@@ -85,13 +85,11 @@ pub(super) fn wanted(variable: &dyn Fn(&'static str) -> Option<String>) -> Resul
             None => {}
         }
     }
-    let (name, endpoint) = match own {
-        Some(own) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", Endpoint::new(&own, "")),
-        None => {
-            let url = shared.as_deref().unwrap_or(DEFAULT_ENDPOINT);
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", Endpoint::new(url, "/v1/traces"))
-        }
-    };
+    let shared = shared.as_deref().unwrap_or(DEFAULT_ENDPOINT);
+    let (name, endpoint) = own.map_or_else(
+        || ("OTEL_EXPORTER_OTLP_ENDPOINT", Endpoint::new(shared, "/v1/traces")),
+        |own| ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", Endpoint::new(&own, "")),
+    );
     if !(endpoint.url.starts_with("http://") || endpoint.url.starts_with("https://")) {
         return not_allowed(name, endpoint.to_string(), "a URL such as http://collector:4318");
     }
