@@ -24,6 +24,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.memories.retained()
     }
 
+    /// The number of Jobs that were found to come from another controller.
+    pub fn external_jobs(&self) -> u64 {
+        self.parts.metrics.external_jobs_total.get()
+    }
+
     /// The names of what holds state for the CronJob with that name and UID.
     pub fn retained_for(&self, key: &ObjectName, uid: &Uid) -> Vec<&'static str> {
         // State without a UID may belong to the next CronJob of the same name.

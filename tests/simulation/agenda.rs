@@ -8,9 +8,12 @@ use cronjob_controller::api::Manage;
 use cronjob_controller::app::{self, Replica};
 use cronjob_controller::options::{Config, LeaderElectionConfig};
 use cronjob_controller::sim::Process;
+use http::Method;
+use serde_json::Value;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::Call;
 use crate::faults::{Fault, FaultKind as F};
 use crate::in_tree;
 use crate::job_world;
@@ -18,7 +21,7 @@ use crate::network::Network;
 use crate::people;
 use crate::rng::hash;
 use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
-use crate::sim::{Ear, LEASE, Sim};
+use crate::sim::{Ear, LEASE, Replica as Place, Sim};
 
 /// One scheduled event.
 #[derive(Clone, Debug)]
@@ -35,12 +38,16 @@ pub enum Act {
     Edit(usize),
     /// A CronJob is released, or handed over again.
     Hand { place: usize, is_taken_back: bool },
+    /// A CronJob is handed over again by the in-tree controller.
+    HandOver(usize),
     /// A Job's course is decided.
     JobBegins(String),
     /// A step of a Job's course.
     Job(String, job_world::Step),
     /// The in-tree controller syncs.
     InTree,
+    /// A replica's clock is set by so many milliseconds.
+    SetClock(usize, i64),
     /// No faults from now on.
     Calm,
 }
@@ -97,15 +104,52 @@ impl Sim {
         let at = self.now();
         match act {
             Act::Start(number) => self.start(number),
-            Act::Begin(place) => self.begin(&self.scenario.faults[place]),
+            Act::Begin(place) => {
+                let fault = &self.scenario.faults[place];
+                self.begin(fault);
+                match fault.kind {
+                    F::LeaseDeleted => self.delete_leases_of_the_dead(),
+                    F::Outage if fault.amount == 0 => self.crash_now(fault.replica),
+                    _ => {}
+                }
+            }
             Act::End(number) => self.end(number),
             Act::Create(place) => people::create(self, place, at),
             Act::Edit(place) => people::edit(self, place, at),
             Act::Hand { place, is_taken_back } => people::hand(self, place, is_taken_back),
+            Act::HandOver(place) => people::give(self, place, false),
             Act::JobBegins(uid) => job_world::begins(self, &uid, at),
             Act::Job(uid, step) => job_world::step(self, &uid, step, at),
             Act::InTree => in_tree::look(self, at),
+            Act::SetClock(number, by) if at < self.scenario.active => self.state.lock().replicas[number].clock.step(by),
+            Act::SetClock(..) => {}
             Act::Calm => self.calm(),
+        }
+    }
+
+    fn crash_now(&self, number: usize) {
+        let incarnation = self.state.lock().replicas[number].incarnation;
+        self.crash(number, incarnation, "stopped");
+    }
+
+    /// An operator deletes the leases whose holders no longer run.
+    fn delete_leases_of_the_dead(&self) {
+        let leases: Vec<String> = {
+            let mut state = self.state.lock();
+            let runs = |(number, replica): (usize, &Place)| {
+                replica.task.as_ref().map(|_| format!("r{number}.{}", replica.incarnation))
+            };
+            let alive: Vec<String> = state.replicas.iter().enumerate().filter_map(runs).collect();
+            let dead = state.model.holders.iter().filter(|(_, holder)| !holder.is_empty() && !alive.contains(holder));
+            let leases: Vec<String> = dead.map(|(shard, _)| self.scenario.lease_of(*shard)).collect();
+            if !leases.is_empty() {
+                state.struck(F::LeaseDeleted);
+            }
+            leases
+        };
+        for lease in leases {
+            let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}");
+            self.act(&Call::world(Method::DELETE, path, &Value::Null));
         }
     }
 
@@ -113,6 +157,10 @@ impl Sim {
         let at = self.now();
         let mut state = self.state.lock();
         let state = &mut *state;
+        if let Some(until) = state.suffers(F::Outage, number).map(|fault| fault.until) {
+            let back = until + state.rng.range(1, 5 * SECOND);
+            return state.plan(back, Act::Start(number));
+        }
         let replica = &mut state.replicas[number];
         if replica.task.is_some() {
             return;
@@ -168,7 +216,9 @@ impl Sim {
                 struck = false;
             }
             F::Restart => replica.stop.cancel(),
-            F::Freeze => replica.process.freeze(),
+            F::Outage if fault.amount > 0 => replica.stop.cancel(),
+            F::Outage => {}
+            F::Freeze | F::Sleep => replica.process.freeze(),
             F::WatchCut => replica.cut_watches(),
             F::ServerRestart => {
                 state.server_is_down = true;
@@ -194,12 +244,21 @@ impl Sim {
         let state = &mut *state;
         let Some((fault, _)) = state.faults.remove(&number) else { return };
         state.journal.note(self.now(), format_args!("    *** end of {}", fault.kind.name()));
-        let goes_on = state.suffers(fault.kind, fault.replica).is_some();
+        let goes_on = [F::Freeze, F::Sleep].iter().any(|kind| state.suffers(*kind, fault.replica).is_some());
         let is_down = state.faults.values().any(|(other, _)| other.kind == F::ServerRestart);
         let replica = &mut state.replicas[fault.replica];
         match fault.kind {
             F::CrashBefore | F::CrashAfter => replica.crash = None,
             F::Freeze if !goes_on => replica.process.thaw(),
+            F::Sleep => {
+                if !goes_on {
+                    replica.process.thaw();
+                }
+                let ahead = i64::try_from(fault.amount * SECOND).unwrap();
+                replica.clock.step(ahead);
+                let corrected = self.now() + state.rng.range(SECOND, 30 * SECOND);
+                state.plan(corrected, Act::SetClock(fault.replica, -ahead));
+            }
             F::ServerRestart => state.server_is_down = is_down,
             _ => {}
         }
@@ -220,6 +279,11 @@ impl Sim {
         let mut state = self.state.lock();
         let state = &mut *state;
         for (number, replica) in state.replicas.iter().enumerate() {
+            // All controllers of a process count together.
+            if let Some(controller) = replica.controllers.values().find_map(Weak::upgrade) {
+                let who = (number, replica.incarnation);
+                state.invariants.external_jobs(&state.model, &self.scenario, who, controller.external_jobs(), at);
+            }
             let controllers = replica.controllers.values().filter(|_| replica.process.is_running());
             let working =
                 controllers.filter_map(Weak::upgrade).filter(|controller| !controller.queue().shutting_down());

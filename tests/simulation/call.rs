@@ -104,6 +104,13 @@ impl Call {
         self.kind == Kind::Jobs && self.method == Method::POST
     }
 
+    /// Whether it names that CronJob, or a Job of it.
+    pub fn concerns(&self, cron_job: &str) -> bool {
+        let is_of =
+            |name: &str| name == cron_job || name.strip_prefix(cron_job).is_some_and(|rest| rest.starts_with('-'));
+        is_of(&self.name) || self.is_create_of_job() && self.json()["metadata"]["name"].as_str().is_some_and(is_of)
+    }
+
     /// The longest time in milliseconds that the server takes, by the query's `timeout`.
     pub fn timeout(&self) -> Option<u64> {
         let text = self.query().split('&').find_map(|pair| pair.strip_prefix("timeout="))?;

@@ -6,6 +6,7 @@ use cronjob_controller::api::policy::{DST, EXCLUDE, LIMITS, NOT_AFTER, NOT_BEFOR
 
 use crate::faults::{FaultKind, has_slow_admission};
 use crate::job_world::LINGERS;
+use crate::pairs;
 
 /// Counters by group and name.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,9 @@ const REQUIRED: [(&str, &[&str]); 9] = [
             "order of a backlog after a change of leader",
             "slot that started after Jobs at a time held it",
             "slot that started after a Job to be replaced held it",
+            "slot in the calm",
+            "attempt after a refusal",
+            "Jobs counted as another controller's",
         ],
     ),
     ("fault", &[LINGERS]),
@@ -91,6 +95,7 @@ const REQUIRED: [(&str, &[&str]); 9] = [
             "suspended",
             "resumed",
             "template changed",
+            "length of the template changed",
             "deleted",
             "recreated",
             "manual Job",
@@ -104,6 +109,9 @@ const REQUIRED: [(&str, &[&str]); 9] = [
             "in-tree controller writes",
             "taken back in the very moment",
             "handed over again",
+            "given back to the in-tree controller",
+            "handed over again by it",
+            "in-tree controller starts a Job",
         ],
     ),
 ];
@@ -167,8 +175,11 @@ impl Coverage {
             .chain(later)
             .chain(rare)
             .flat_map(|(group, names)| names.iter().map(|name| (*group, *name)));
+        let pairs = pairs::allowed();
+        let pairs = pairs.iter().map(|name| ("pair", name.as_str()));
         faults
             .chain(others)
+            .chain(pairs)
             .filter(|(group, name)| self.get(group, name) == 0)
             .map(|(g, n)| format!("{g}: {n}"))
             .collect()

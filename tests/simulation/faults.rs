@@ -88,6 +88,14 @@ fault_kinds! {
     AdmissionLoad "admission of a namespace as slow as it has requests" 5,
     ServerLoad "server as slow as it has requests" 4,
     StatusRefused "statuses of a namespace refused for minutes" 0,
+    CreateRefused "creates of Jobs refused for minutes" 0,
+    DeleteRefused "deletions of Jobs refused for minutes" 0,
+    LeaseRefused "lease refused for minutes" 0,
+    JobsSilent "Job watch silent" 0,
+    CronJobsSilent "CronJob watch silent" 0,
+    LeaseDeleted "lease of a dead leader deleted" 0,
+    Outage "no controller runs" 0,
+    Sleep "machine asleep" 0,
 }
 
 impl FaultKind {

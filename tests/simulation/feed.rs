@@ -162,10 +162,17 @@ impl Feed {
                 if lag.is_some() {
                     state.struck(lagging);
                 }
-                let until = state.suffers(F::WatchPause, replica).map(|fault| fault.until);
-                if until.is_some() {
-                    state.struck(F::WatchPause);
+                let silent = if self.kind == Kind::Jobs { F::JobsSilent } else { F::CronJobsSilent };
+                // Who lists gets an answer: only the changes are missing.
+                let holds = [F::WatchPause, silent].into_iter().filter(|kind| {
+                    *kind == F::WatchPause || self.initial.is_none() && matches!(self.kind, Kind::Jobs | Kind::CronJobs)
+                });
+                let holding = holds.filter_map(|kind| state.suffers(kind, replica)).max_by_key(|fault| fault.until);
+                let until = holding.map(|fault| (fault.kind, fault.until));
+                if let Some((kind, _)) = until {
+                    state.struck(kind);
                 }
+                let until = until.map(|(_, until)| until);
                 let lag = lag.unwrap_or_else(|| state.rng.range(0, 4));
                 (until, lag)
             };

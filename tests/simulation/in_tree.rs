@@ -1,31 +1,106 @@
 //! The controller in kube-controller-manager, beside the replicas. For a suspended CronJob it does everything except
-//! start Jobs.
+//! start Jobs. It starts those of a CronJob that was given back to it.
 //!
-//! Matches upstream `cleanupFinishedJobs` and the part of `syncCronJob` before it checks `suspend`, on the server's
-//! current objects. It runs at random times, which makes up for its always current view.
+//! Matches upstream `cleanupFinishedJobs` and `syncCronJob`, on the server's current objects. It knows no policies. It
+//! runs at random times, which makes up for its always current view.
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use http::Method;
+use schedule::missed::{self, Observed};
 use serde_json::{Value, json};
 
 use crate::agenda::Act;
 use crate::call::Call;
 use crate::model::{Condition, Cron, Model};
+use crate::people::job_from;
 use crate::scenario::{Millis, SECOND};
 use crate::sim::Sim;
 
 /// Syncs all CronJobs, and schedules the next sync.
 pub fn look(sim: &Sim, at: Millis) {
-    let calls: Vec<Call> = {
+    let (calls, due): (Vec<Call>, Vec<Due>) = {
         let mut state = sim.state.lock();
         let again = at + state.rng.range(SECOND / 10, 4 * SECOND);
         state.plan(again, Act::InTree);
-        state.model.live().flat_map(|(uid, cron)| calls(&state.model, uid, cron)).collect()
+        let model = &state.model;
+        let due = model.live().filter_map(|(uid, cron)| due(model, uid, cron, sim.wall(at))).collect();
+        (model.live().flat_map(|(uid, cron)| calls(model, uid, cron)).collect(), due)
     };
     for call in calls {
         sim.state.lock().invariants.coverage.count("world", "in-tree controller writes");
         let code = sim.act(&call);
         assert!(matches!(code, 200..300 | 404), "the in-tree controller's {call} is refused: {code}");
     }
+    due.into_iter().for_each(|due| start(sim, due));
+}
+
+/// A slot to start.
+struct Due {
+    namespace: String,
+    cron_job: String,
+    uid: String,
+    slot: DateTime<Utc>,
+    job: Value,
+    /// The Jobs to delete first.
+    replaced: Vec<String>,
+}
+
+/// The newest slot of a CronJob that was given back, unless it waits.
+fn due(model: &Model, uid: &str, cron: &Cron, now: DateTime<Utc>) -> Option<Due> {
+    let version = cron.newest();
+    if !version.is_taken_back() || version.spec()["suspend"] != false {
+        return None;
+    }
+    let timing = version.timing()?;
+    let schedule = timing.schedule.ok().filter(|_| timing.time_zone.is_ok())?;
+    let observed = Observed {
+        creation: version.object["metadata"]["creationTimestamp"].as_str()?.parse().ok()?,
+        last_schedule: version.last_schedule_time(),
+        starting_deadline_seconds: version.deadline(),
+    };
+    let slot = missed::next_schedule_time(&observed, now, &schedule).ok()?.0?;
+    let active = version.active();
+    if version.policy() == "Forbid" && !active.is_empty() {
+        return None;
+    }
+    let replaces = version.policy() == "Replace";
+    let named = active.iter().filter_map(|uid| model.jobs.get(*uid)).filter(|job| replaces && job.deleted.is_none());
+    let kind = version.controller_kind();
+    let mut job = job_from(kind, &version.object);
+    job["metadata"]["name"] = json!(kind.child_name(&cron.name, slot));
+    job["metadata"]["annotations"][kind.scheduled_annotation] = json!(slot.to_rfc3339_opts(SecondsFormat::Secs, true));
+    let (namespace, cron_job, uid) = (cron.namespace.clone(), cron.name.clone(), uid.to_owned());
+    Some(Due { namespace, cron_job, uid, slot, job, replaced: named.map(|job| job.name.clone()).collect() })
+}
+
+/// Starts a slot, and writes the status. A Job that has the name is taken for its own.
+fn start(sim: &Sim, due: Due) {
+    sim.state.lock().invariants.coverage.count("world", "in-tree controller starts a Job");
+    let jobs = format!("/apis/batch/v1/namespaces/{}/jobs", due.namespace);
+    for name in &due.replaced {
+        let options = json!({"propagationPolicy": "Background"});
+        sim.act(&Call::world(Method::DELETE, format!("{jobs}/{name}"), &options));
+    }
+    let code = sim.act(&Call::world(Method::POST, jobs, &due.job));
+    assert!(matches!(code, 200..300 | 409), "the in-tree controller's create is refused: {code}");
+    let name = due.job["metadata"]["name"].as_str().unwrap_or_default();
+    let status = {
+        let state = sim.state.lock();
+        let mut active: Vec<Value> = Vec::new();
+        for job in state.model.jobs_of(&due.uid).filter(|job| job.is_unfinished() && !job.deleting) {
+            let is_active = job.name == name || state.model.crons[&due.uid].newest().active().contains(&&*job.uid);
+            if is_active {
+                let reference = json!({
+                    "apiVersion": "batch/v1", "kind": "Job", "namespace": job.namespace, "name": job.name, "uid": job.uid,
+                });
+                active.push(reference);
+            }
+        }
+        let slot = state.model.crons[&due.uid].newest().last_schedule_time().max(Some(due.slot));
+        json!({"active": active, "lastScheduleTime": slot.map(|slot| slot.to_rfc3339_opts(SecondsFormat::Secs, true))})
+    };
+    let path = format!("/apis/batch/v1/namespaces/{}/cronjobs/{}/status", due.namespace, due.cron_job);
+    sim.act(&Call::world(Method::PATCH, path, &json!({ "status": status })));
 }
 
 fn calls(model: &Model, uid: &str, cron: &Cron) -> Vec<Call> {

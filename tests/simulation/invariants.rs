@@ -14,6 +14,8 @@ use crate::disguise::disguised;
 use crate::limits::in_foreground;
 use crate::model::{Author, Job, Model, Version, condition, owner_of, slot_of, text};
 use crate::policies::counted_from;
+use crate::recovery::Recovery;
+use crate::rivals::Rivals;
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
 use crate::view::{Delivered, View};
@@ -86,6 +88,20 @@ fn started_for(model: &Model, call: &Call) -> Option<(String, String)> {
     }
 }
 
+/// Whether a Job has the labels of that version's template, and its arguments.
+fn is_of_template(job: &Value, version: &Version) -> bool {
+    let template = &version.spec()["jobTemplate"];
+    let arguments = |spec: &Value| {
+        let pod = if spec["template"].is_null() { spec } else { &spec["template"]["spec"] };
+        pod["containers"][0]["args"].clone()
+    };
+    let labels = |object: &Value| {
+        let all = &object["metadata"]["labels"];
+        (all["fate"].clone(), all["number"].clone())
+    };
+    labels(job) == labels(template) && arguments(&job["spec"]) == arguments(&template["spec"])
+}
+
 /// Checks the invariants.
 #[derive(Debug, Default)]
 pub struct Invariants {
@@ -95,6 +111,8 @@ pub struct Invariants {
     pub tried: BTreeMap<(String, DateTime<Utc>), Millis>,
     /// The CronJobs whose statuses lack a slot that no controller can know.
     forgiven: BTreeSet<String>,
+    pub rivals: Rivals,
+    pub recovery: Recovery,
 }
 
 impl Invariants {
@@ -185,6 +203,9 @@ impl Invariants {
         }
         if !versions.iter().any(|version| version.has_slot(slot)) {
             self.violated("3", at, format!("{author} created {name} for {slot}, which is no slot of the schedule"));
+        }
+        if !versions.iter().any(|version| is_of_template(job, version)) {
+            self.violated("3", at, format!("{author} created {name}, and no version has its template"));
         }
         let early = versions.iter().map(|version| version.due(slot) - sent.clock).min().unwrap_or_default();
         if early > TimeDelta::zero() {

@@ -15,7 +15,8 @@ use crate::call::Call;
 use crate::disguise::disguised;
 use crate::invariants::{Invariants, Sent, is_seen_by};
 use crate::model::{Author, Condition, Job, Model, Version, owner_of, slot_of, text};
-use crate::policies::Annotations;
+use crate::pairs;
+use crate::policies::{Annotations, TIMING};
 use crate::rng::Rng;
 use crate::scenario::{CronJob, MINUTE, Millis, SECOND};
 use crate::waiting::LINGERING;
@@ -96,6 +97,12 @@ impl Version {
         LIMITS.into_iter().filter_map(value).collect()
     }
 
+    /// Its annotations that are policies, in the order of the documents.
+    pub fn policies(&self) -> Vec<&'static str> {
+        let (timing, limits) = (self.timing_annotations(), self.limits());
+        TIMING.into_iter().chain(LIMITS).filter(|name| timing.contains_key(name) || limits.contains_key(name)).collect()
+    }
+
     /// Whether something besides its slots and its concurrency policy decides when a Job starts.
     pub fn has_limits(&self) -> bool {
         self.limits().keys().any(|name| *name != AFTER_CHANGE)
@@ -165,6 +172,7 @@ impl Invariants {
         for policy in versions.last().map(Version::limits).unwrap_or_default().keys() {
             self.coverage.count("limit", policy);
         }
+        versions.last().into_iter().for_each(|version| pairs::count(&mut self.coverage, version));
         let others: Vec<&Job> = model.jobs_of(&uid).filter(|other| other.uid != text(job, "uid")).collect();
         let is_known = |other: &&Job| other.is_made_by_controller() || is_seen_by(other, sent.author, sent.term);
         let wrong = [

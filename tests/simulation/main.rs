@@ -11,7 +11,7 @@
 //! The invariants, by their number in a failure:
 //! 1. At most one Job for a slot, over all history.
 //! 2. Forbid and Replace leave no two Jobs of controllers running.
-//! 3. A Job has the name, owner and slot that its CronJob gives it, not before it is due and not after its starting
+//! 3. A Job has the name, owner, template and slot that its CronJob gives it, not before it is due and not after its starting
 //!    deadline. No slot is excluded or out of bounds.
 //! 4. No Job is started or replaced for a CronJob after its suspension or deletion was shown to the author.
 //! 5. A controller deletes only its own Jobs, and running ones only for Replace.
@@ -40,6 +40,9 @@
 //!     With `backlog`, none starts before an older one that waits; with `backlog: 0`, none starts late.
 //! 20. A Job is deleted by its UID, and in the foreground once. No stuck one is deleted beside three that linger.
 //! 21. In the final state, a slot that no policy holds any more starts within a few seconds.
+//! 22. What is reported about another controller is true: see [`rivals`].
+//! 23. In the calm, each slot that nothing holds starts within a few seconds, and before its deadline: see [`punctual`].
+//! 24. After a refusal, a slot starts as soon as docs/reliability.md promises: see [`recovery`].
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
@@ -64,11 +67,16 @@ mod limits;
 mod model;
 mod network;
 mod order;
+mod pairs;
 mod people;
 mod policies;
+mod punctual;
+mod recovery;
+mod rivals;
 mod rng;
 mod run;
 mod scenario;
+mod sequences;
 mod shrink;
 mod sim;
 mod view;

@@ -37,6 +37,9 @@ impl fmt::Display for Author {
     }
 }
 
+/// The annotation of all CronJobs in a world where they have to be handed over.
+pub const SHARED: &str = "simulation/shared";
+
 /// One version of a CronJob.
 #[derive(Clone, Debug)]
 pub struct Version {
@@ -54,13 +57,13 @@ impl Version {
         self.spec()["concurrencyPolicy"].as_str().unwrap_or("Allow")
     }
 
-    /// By the annotation, where it is handed over; in these worlds a released CronJob is suspended for all controllers.
+    /// By the annotation, where it is handed over; in these worlds a released CronJob is suspended for all replicas.
     pub fn is_suspended(&self) -> bool {
         let annotations = &self.object["metadata"]["annotations"];
         if annotations[MANAGED_ANNOTATION] == "true" {
             annotations[SUSPEND_ANNOTATION] == "true"
         } else {
-            self.spec()["suspend"] == true
+            annotations[SHARED] == "true" || self.spec()["suspend"] == true
         }
     }
 

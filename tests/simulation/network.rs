@@ -12,7 +12,7 @@ use axum::body::Bytes;
 use cronjob_controller::client;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::Client;
 use serde_json::json;
@@ -22,10 +22,10 @@ use tower::BoxError;
 
 use crate::call::{Call, Kind};
 use crate::disguise::disguise_body;
-use crate::faults::{FaultKind as F, has_slow_admission};
+use crate::faults::{Fault, FaultKind as F, has_slow_admission};
 use crate::feed::{self, SimBody};
 use crate::invariants::Sent;
-use crate::model::Author;
+use crate::model::{Author, owner_of};
 use crate::scenario::Millis;
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE, Sim, State};
 use crate::view::{Shown, View};
@@ -78,6 +78,16 @@ const TIMED_OUT: Reply = Reply::Refused(
     "Timeout: request did not complete within requested timeout - context deadline exceeded",
 );
 
+/// What the server calls a refusal of that code, and why.
+fn wording(code: u16) -> (&'static str, &'static str) {
+    match code {
+        403 => ("Forbidden", "jobs.batch is forbidden: exceeded quota: few, requested: count/jobs.batch=1"),
+        404 => ("NotFound", "namespaces \"the-one\" not found"),
+        409 => ("Conflict", "Operation cannot be fulfilled on resourcequotas \"few\": the object has been modified"),
+        _ => ("Invalid", "the object is invalid: spec: Invalid value: no"),
+    }
+}
+
 /// The answer.
 enum Answer {
     Response(Response<SimBody>),
@@ -100,6 +110,11 @@ impl Network {
         let author = Author::Replica(self.replica, self.incarnation);
         let mut fate = state.fate(self.replica, call, at, &self.sim);
         state.press(call, &mut fate);
+        if let Reply::Status(code, ..) | Reply::Refused(code, ..) = fate.reply {
+            let is_webhook_away = matches!(fate.reply, Reply::Refused(500, ..));
+            let recovery = &mut state.invariants.recovery;
+            recovery.refused(&self.sim.scenario, call, code, is_webhook_away, at + fate.before);
+        }
         let replica = &state.replicas[self.replica];
         let clock = apimachinery::clock::Clock::now(&*replica.clock);
         let shard = self.sim.scenario.shard_of(&call.namespace);
@@ -111,6 +126,9 @@ impl Network {
             let (deadline, nothing) = (replica.deadlines.get(&shard).copied(), View::default());
             let view = replica.views.get(&shard).unwrap_or(&nothing);
             state.invariants.sent(&state.model, call, &sent, deadline, view);
+            if let Some((uid, _)) = call.is_create_of_job().then(|| owner_of(&call.json())).flatten() {
+                state.invariants.tries(&state.model, &self.sim.scenario, call, &uid, &sent);
+            }
         } else if !call.is_write() && !call.name.is_empty() {
             let what = match call.kind {
                 Kind::CronJobs => "look up CronJob",
@@ -193,7 +211,7 @@ impl Network {
         if replica.incarnation != self.incarnation {
             return;
         }
-        if call.kind == Kind::Jobs && call.method == http::Method::POST {
+        if call.kind == Kind::Jobs && call.method == Method::POST {
             let name = call.json()["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let jobs = state.model.jobs.values_mut();
             let made =
@@ -260,14 +278,36 @@ impl State {
             }
         }
         self.strike(replica, call, &mut fate);
-        if call.status
-            && call.kind == Kind::CronJobs
-            && let Some(code) = self.admission(F::StatusRefused, &call.namespace).map(|fault| fault.amount)
-        {
-            self.struck(F::StatusRefused);
-            (fate.is_committed, fate.reply) = (false, Reply::Status(u16::try_from(code).unwrap(), "Refused", None));
+        if let Some((kind, code)) = self.refusal(replica, call, sim) {
+            self.struck(kind);
+            let (reason, message) = wording(code);
+            (fate.is_committed, fate.reply) = (false, Reply::Refused(code, reason, message));
         }
         fate
+    }
+
+    /// The refusal of one verb that lasts for minutes.
+    fn refusal(&self, replica: usize, call: &Call, sim: &Sim) -> Option<(F, u16)> {
+        let kind = match (call.kind, &call.method) {
+            (Kind::CronJobs, _) if call.status && call.is_write() => F::StatusRefused,
+            (Kind::Jobs, &Method::POST) => F::CreateRefused,
+            (Kind::Jobs, &Method::DELETE) => F::DeleteRefused,
+            (Kind::Leases, _) if call.is_write() => F::LeaseRefused,
+            _ => return None,
+        };
+        if kind == F::LeaseRefused {
+            return self.suffers(kind, replica).map(|fault| (kind, fault.refusal().0));
+        }
+        let concerns = |fault: &&Fault| {
+            let place = fault.refusal().1;
+            fault.kind == kind
+                && fault.namespace == Some(&*call.namespace)
+                && place.is_none_or(|place| {
+                    call.concerns(&sim.scenario.cron_jobs[place % sim.scenario.cron_jobs.len()].name)
+                })
+        };
+        let fault = self.faults.values().map(|(fault, _)| fault).find(concerns)?;
+        Some((kind, fault.refusal().0))
     }
 
     fn strike(&mut self, replica: usize, call: &Call, fate: &mut Fate) {
@@ -379,9 +419,7 @@ impl State {
         let mut poisoned = self.faults.values().map(|(fault, _)| fault).filter(|fault| fault.kind == F::Poison);
         poisoned.any(|fault| {
             let victim = &sim.scenario.cron_jobs[usize::try_from(fault.amount).unwrap() % sim.scenario.cron_jobs.len()];
-            let name = call.to_string();
-            call.namespace == victim.namespace
-                && name.split('/').any(|part| part == victim.name || part.starts_with(&format!("{}-", victim.name)))
+            call.namespace == victim.namespace && call.concerns(&victim.name)
         })
     }
 
@@ -396,7 +434,7 @@ impl State {
         }
         let name = match call.kind {
             Kind::CronJobs => call.name.clone(),
-            Kind::Jobs if call.name.is_empty() => crate::model::owner_of(&call.json())?.1,
+            Kind::Jobs if call.name.is_empty() => owner_of(&call.json())?.1,
             _ => {
                 let job = |job: &&crate::model::Job| job.namespace == call.namespace && job.name == call.name;
                 let jobs = self.model.jobs.values().filter(job);

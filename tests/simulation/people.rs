@@ -11,7 +11,7 @@ use crate::agenda::Act;
 use crate::call::Call;
 use crate::calm::limits_of;
 use crate::disguise::READS_AS;
-use crate::model::{Condition, text};
+use crate::model::{Condition, SHARED, text};
 use crate::scenario::{Action, CronJob, Millis, Spec};
 use crate::sim::Sim;
 
@@ -31,12 +31,23 @@ fn timing(controller_kind: ControllerKind, schedule: &str, zone: Option<&str>) -
     }
 }
 
+/// The template of a Job, or of a Pod, without metadata.
+fn template(controller_kind: ControllerKind, arguments: usize) -> Value {
+    let mut container = json!({"name": "c", "image": "busybox"});
+    if arguments > 0 {
+        container["args"] = json!(["x".repeat(arguments)]);
+    }
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+    if controller_kind.child == ControllerKind::CronJob.child {
+        json!({"spec": {"template": template}})
+    } else {
+        template
+    }
+}
+
 /// A spec in the API's form.
 fn spec(controller_kind: ControllerKind, spec: &Spec) -> Value {
-    let mut template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}});
-    if controller_kind.child == ControllerKind::CronJob.child {
-        template = json!({"spec": {"template": template}});
-    }
+    let mut template = template(controller_kind, spec.arguments);
     template["metadata"] = json!({"labels": {"fate": spec.fate}, "annotations": {"made": "from the template"}});
     let [successful, failed] = limits_of(controller_kind);
     let mut object = timing(controller_kind, &spec.schedule, spec.zone);
@@ -49,10 +60,20 @@ fn spec(controller_kind: ControllerKind, spec: &Spec) -> Value {
     object
 }
 
-/// The annotations to change on a CronJob that is handed over, or was.
-fn handover(is_suspended: bool, is_taken_back: bool) -> Value {
+/// The change of a CronJob that is handed over, or was: whether the replicas may start its Jobs, whose it is, and whether the
+/// in-tree controller may start none.
+fn handover(is_suspended: bool, is_taken_back: bool, is_off: bool) -> Value {
     let text = |is: bool| if is { json!("true") } else { Value::Null };
-    json!({MANAGED_ANNOTATION: text(!is_taken_back), SUSPEND_ANNOTATION: text(is_suspended)})
+    let annotations = json!({MANAGED_ANNOTATION: text(!is_taken_back), SUSPEND_ANNOTATION: text(is_suspended)});
+    json!({"metadata": {"annotations": annotations}, "spec": {"suspend": is_off}})
+}
+
+/// Gives a CronJob of the scenario back to the in-tree controller, which then starts its Jobs, or hands it over again.
+pub fn give(sim: &Sim, place: usize, is_given_back: bool) {
+    let what = if is_given_back { "given back to the in-tree controller" } else { "handed over again by it" };
+    sim.state.lock().invariants.coverage.count("world", what);
+    let patch = handover(false, is_given_back, !is_given_back);
+    sim.act(&Call::world(Method::PATCH, path(sim, &sim.scenario.cron_jobs[place]), &patch));
 }
 
 /// Creates a CronJob of the scenario, unless it exists.
@@ -72,6 +93,7 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
     }
     if sim.scenario.manage == Manage::Annotated {
         object["metadata"]["annotations"][MANAGED_ANNOTATION] = json!("true");
+        object["metadata"]["annotations"][SHARED] = json!("true");
         if cron_job.spec.suspend {
             object["metadata"]["annotations"][SUSPEND_ANNOTATION] = json!("true");
         }
@@ -115,16 +137,24 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             let is_taken_back = *suspend && edit.at.is_multiple_of(2);
             match sim.scenario.manage {
                 Manage::All => json!({"spec": {"suspend": suspend}}),
-                Manage::Annotated => json!({"metadata": {"annotations": handover(*suspend, is_taken_back)}}),
+                Manage::Annotated => handover(*suspend, is_taken_back, true),
             }
         }),
         Action::TakeBack(again) => {
             let key = (cron_job.namespace.to_owned(), cron_job.name.clone());
             sim.state.lock().wanted_back.insert(key, (edit.cron_job, *again));
         }
+        Action::GiveBack(again) => {
+            give(sim, edit.cron_job, true);
+            sim.plan(at + again, Act::HandOver(edit.cron_job));
+        }
         Action::Template(number) => patch(
             "template changed",
             json!({"spec": {"jobTemplate": {"metadata": {"labels": {"number": number.to_string()}}}}}),
+        ),
+        Action::Arguments(length) => patch(
+            "length of the template changed",
+            json!({"spec": {"jobTemplate": template(sim.scenario.controller_kind, *length)}}),
         ),
         Action::ReadsAs(what) => patch("reads otherwise", json!({"metadata": {"annotations": {READS_AS: what}}})),
         Action::Delete => {
@@ -161,7 +191,7 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
 pub fn hand(sim: &Sim, place: usize, is_taken_back: bool) {
     let what = if is_taken_back { "taken back in the very moment" } else { "handed over again" };
     sim.state.lock().invariants.coverage.count("world", what);
-    let patch = json!({"metadata": {"annotations": handover(false, is_taken_back)}});
+    let patch = handover(false, is_taken_back, true);
     sim.act(&Call::world(Method::PATCH, path(sim, &sim.scenario.cron_jobs[place]), &patch));
 }
 
@@ -174,19 +204,22 @@ fn manual_job(sim: &Sim, cron_job: &CronJob, place: usize) {
         uid.and_then(|uid| state.model.crons.get(uid)).map(|cron| cron.newest().object.clone())
     };
     let Some(object) = object else { return };
+    let mut job = job_from(sim.scenario.controller_kind, &object);
+    job["metadata"]["name"] = json!(format!("{}-manual-{place}", cron_job.name));
+    job["metadata"]["annotations"]["cronjob.kubernetes.io/instantiate"] = json!("manual");
+    sim.act(&Call::world(Method::POST, jobs(sim, cron_job), &job));
+}
+
+/// A Job from a CronJob's template, without a name.
+pub fn job_from(controller_kind: ControllerKind, object: &Value) -> Value {
+    let (parent, child) = (controller_kind.parent, controller_kind.child);
     let template = &object["spec"]["jobTemplate"];
     let mut metadata = template["metadata"].clone();
-    metadata["name"] = json!(format!("{}-manual-{place}", cron_job.name));
-    metadata["annotations"]["cronjob.kubernetes.io/instantiate"] = json!("manual");
-    let (parent, child) = (sim.scenario.controller_kind.parent, sim.scenario.controller_kind.child);
     metadata["ownerReferences"] = json!([{
-        "apiVersion": parent.api_version(), "kind": parent.kind, "name": cron_job.name,
-        "uid": text(&object, "uid"), "controller": true,
+        "apiVersion": parent.api_version(), "kind": parent.kind, "name": text(object, "name"),
+        "uid": text(object, "uid"), "controller": true,
     }]);
-    let job = json!({
-        "apiVersion": child.api_version(), "kind": child.kind, "metadata": metadata, "spec": template["spec"],
-    });
-    sim.act(&Call::world(Method::POST, jobs(sim, cron_job), &job));
+    json!({"apiVersion": child.api_version(), "kind": child.kind, "metadata": metadata, "spec": template["spec"]})
 }
 
 fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {

@@ -59,7 +59,8 @@ pub fn change(rng: &mut Rng, start: DateTime<Utc>) -> Annotations {
     ])
 }
 
-fn value(rng: &mut Rng, name: &'static str, start: DateTime<Utc>) -> String {
+/// A value of that annotation.
+pub fn value(rng: &mut Rng, name: &'static str, start: DateTime<Utc>) -> String {
     if rng.percent(4) {
         return "soon".to_owned();
     }

@@ -13,6 +13,7 @@ use crate::calm::{QUIET, SETTLED_WITHIN};
 use crate::coverage::Coverage;
 use crate::invariants::Violation;
 use crate::people;
+use crate::punctual;
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
@@ -60,7 +61,9 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         end = quiet_until;
         let started = sim.started();
         in_order(&sim, &mut end).await;
+        let late = punctual::late(&sim, scenario.active + SETTLED_WITHIN);
         let mut state = sim.state.lock();
+        late.into_iter().for_each(|what| state.invariants.violated("23", end, what));
         for replica in &mut state.replicas {
             replica.process.kill();
             if let Some(task) = replica.task.take() {

@@ -5,6 +5,8 @@
 use std::num::NonZeroU32;
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
+use cronjob_controller::api::job_template::LONGEST_KEPT;
+use cronjob_controller::api::policy::{NOT_AFTER, NOT_BEFORE};
 use cronjob_controller::api::{ControllerKind, Manage};
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::sharding::Shard;
@@ -36,6 +38,8 @@ pub struct Scenario {
     pub active: Millis,
     /// Each replica's clock error until then, in milliseconds.
     pub skews: Vec<i64>,
+    /// The API server's clock error, in milliseconds. It stays.
+    pub server_skew: i64,
     pub cron_jobs: Vec<CronJob>,
     pub edits: Vec<Edit>,
     pub faults: Vec<Fault>,
@@ -63,6 +67,8 @@ pub struct Spec {
     pub suspend: bool,
     /// The course of its Jobs, in the template's labels.
     pub fate: &'static str,
+    /// How many bytes of arguments its template has.
+    pub arguments: usize,
 }
 
 /// A user's edit.
@@ -87,7 +93,11 @@ pub enum Action {
     Suspend(bool),
     /// Releases it at the moment in which its next Job is started, and hands it over again after this time, if given.
     TakeBack(Option<Millis>),
+    /// Gives it back to the in-tree controller, which starts its Jobs until it is handed over again after this time.
+    GiveBack(Millis),
     Template(u64),
+    /// Gives its template so many bytes of arguments.
+    Arguments(usize),
     Delete,
     /// Deletes it, and recreates it after this time.
     Recreate(Millis),
@@ -135,7 +145,7 @@ const ZONES: [&str; 8] = [
 ];
 
 /// With four shards, no two of them are in one shard.
-const NAMESPACES: [&str; 3] = ["default", "team-blue", "team-two"];
+pub const NAMESPACES: [&str; 3] = ["default", "team-blue", "team-two"];
 
 /// The namespaces with admission faults in worlds without other faults.
 const NOISY: [&str; 10] =
@@ -163,6 +173,7 @@ impl Scenario {
             manage: if is_shared { Manage::Annotated } else { Manage::All },
             active,
             skews: (0..replicas).map(|_| skew(&mut rng)).collect(),
+            server_skew: server_skew(&mut Rng::fork(seed, "server's clock")),
             cron_jobs: Vec::new(),
             edits: Vec::new(),
             faults: Vec::new(),
@@ -187,6 +198,7 @@ impl Scenario {
         }
         if is_shared {
             scenario.change_hands(&mut Rng::fork(seed, "hands"));
+            scenario.give_back(&mut Rng::fork(seed, "in-tree"));
         }
         for number in 0..rng.range(5, 15) {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
@@ -199,10 +211,44 @@ impl Scenario {
             scenario.refuse(&mut Rng::fork(seed, "refusals"));
             scenario.adopt_policies(&mut Rng::fork(seed, "policies"));
             scenario.adopt_limits(&mut Rng::fork(seed, "limits"));
+            scenario.bound(&mut Rng::fork(seed, "bounds"));
+            scenario.lengthen(&mut Rng::fork(seed, "long templates"));
+            scenario.add_sequences();
         }
         scenario.edits.sort_by_key(|edit| edit.at);
         scenario.faults.sort_by_key(|fault| fault.at);
         scenario
+    }
+
+    /// Gives CronJobs with other policies bounds, which few have otherwise.
+    fn bound(&mut self, rng: &mut Rng) {
+        let start = self.start;
+        for cron_job in self.cron_jobs.iter_mut().filter(|cron_job| !cron_job.policies.is_empty()) {
+            for name in [NOT_BEFORE, NOT_AFTER] {
+                if rng.percent(15) {
+                    cron_job.policies.entry(name).or_insert_with(|| Some(policies::value(rng, name, start)));
+                }
+            }
+        }
+    }
+
+    /// Gives some CronJobs templates about as long as the longest that is kept, or longer.
+    fn lengthen(&mut self, rng: &mut Rng) {
+        if rng.percent(70) {
+            return;
+        }
+        let length =
+            |rng: &mut Rng| *rng.pick(&[LONGEST_KEPT - 400, LONGEST_KEPT - 200, LONGEST_KEPT, LONGEST_KEPT + 6000]);
+        for place in 0..self.cron_jobs.len() {
+            if rng.percent(20) {
+                self.cron_jobs[place].spec.arguments = length(rng);
+            }
+            if rng.percent(20) {
+                let arguments = if rng.percent(40) { 0 } else { length(rng) };
+                let at = rng.range(20 * SECOND, self.active);
+                self.edits.push(Edit { at, cron_job: place, action: Action::Arguments(arguments) });
+            }
+        }
     }
 
     /// Gives CronJobs timing policies, and users edits of them.
@@ -249,8 +295,10 @@ impl Scenario {
 
     /// How far two replicas' clocks may differ; `None` if one of them is stepped.
     pub fn clocks_differ(&self) -> Option<TimeDelta> {
-        let is_stepped = self.faults.iter().any(|fault| fault.kind == FaultKind::ClockStep);
+        let steps = |fault: &Fault| matches!(fault.kind, FaultKind::ClockStep | FaultKind::Sleep);
+        let is_stepped = self.faults.iter().any(steps);
         let (first, last) = (self.skews.iter().min()?.min(&0), self.skews.iter().max()?.max(&0));
+        let (first, last) = (first.min(&self.server_skew), last.max(&self.server_skew));
         (!is_stepped).then(|| TimeDelta::milliseconds(last - first))
     }
 
@@ -284,6 +332,7 @@ impl Scenario {
     /// The slots of the other namespaces start in time.
     fn become_noisy(&mut self, rng: &mut Rng) {
         self.skews = vec![0; self.replicas];
+        self.server_skew = 0;
         self.edits.clear();
         self.faults.clear();
         self.cron_jobs.clear();
@@ -296,6 +345,7 @@ impl Scenario {
             deadline: None,
             suspend: false,
             fate: "quick",
+            arguments: 0,
         };
         for number in 0..rng.range(20, 41) {
             let namespace = *rng.pick(&NOISY[..noisy]);
@@ -346,6 +396,17 @@ impl Scenario {
         }
     }
 
+    /// Users give CronJobs back to the in-tree controller for a while.
+    fn give_back(&mut self, rng: &mut Rng) {
+        for cron_job in 0..self.cron_jobs.len() {
+            if rng.percent(25) {
+                let at = rng.range(20 * SECOND, self.active - 2 * MINUTE);
+                let again = rng.range(10 * SECOND, 200 * SECOND);
+                self.edits.push(Edit { at, cron_job, action: Action::GiveBack(again) });
+            }
+        }
+    }
+
     /// The same world without faults.
     pub fn without_faults(&self) -> Self {
         Self { faults: Vec::new(), skews: vec![0; self.replicas], ..self.clone() }
@@ -356,8 +417,9 @@ impl Scenario {
         // Without a record of decided slots, those before the last edit are passed over.
         let has_policies = !self.cron_jobs[place].policies.is_empty();
         let is_upset = |edit: &Edit| {
-            use Action::{ForeignJob, Limited, ReadsAs, Schedule, Timing};
-            let upsets = matches!(edit.action, Schedule(..) | Timing(_) | Limited(_) | ReadsAs(_) | ForeignJob(_));
+            use Action::{ForeignJob, GiveBack, Limited, ReadsAs, Schedule, Timing};
+            let upsets =
+                matches!(edit.action, Schedule(..) | Timing(_) | Limited(_) | ReadsAs(_) | ForeignJob(_) | GiveBack(_));
             edit.cron_job == place && (upsets || has_policies)
         };
         !self.cron_jobs[place].spec.schedule.starts_with("@every") && !self.edits.iter().any(is_upset)
@@ -382,9 +444,12 @@ impl Scenario {
 
     /// The number of a lease's shard.
     pub fn shard_of_lease(&self, lease: &str) -> Option<u32> {
-        let names = Names::new(LEASE_NAME, self.shards);
-        let name = |index: u32| if self.shards.get() == 1 { LEASE_NAME.to_owned() } else { names.shard(index) };
-        (0..self.shards.get()).find(|index| name(*index) == lease)
+        (0..self.shards.get()).find(|index| self.lease_of(*index) == lease)
+    }
+
+    /// The name of the lease of the shard of that number.
+    pub fn lease_of(&self, shard: u32) -> String {
+        if self.shards.get() == 1 { LEASE_NAME.to_owned() } else { Names::new(LEASE_NAME, self.shards).shard(shard) }
     }
 
     /// The number of the requested shard.
@@ -420,7 +485,14 @@ fn spec(rng: &mut Rng, start: DateTime<Utc>, controller_kind: ControllerKind) ->
             (10, "hangs"),
             (10, "vanishes"),
         ]),
+        arguments: 0,
     }
+}
+
+/// In most worlds none.
+fn server_skew(rng: &mut Rng) -> i64 {
+    let milliseconds = i64::try_from(rng.range(0, 8000)).unwrap() - 4000;
+    rng.weighted(&[(70, 0), (30, milliseconds)])
 }
 
 fn spec_schedule(

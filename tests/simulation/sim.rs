@@ -127,7 +127,10 @@ impl Sim {
     /// A world before it starts. Must be called inside a runtime whose time is paused.
     pub fn new(scenario: Scenario, is_journal_kept: bool) -> Arc<Self> {
         let clock = TestClock::new(scenario.start);
-        let shared: SharedClock = clock.clone();
+        let skewed = |milliseconds| {
+            Arc::new(SkewedClock { clock: clock.clone(), skew: Mutex::new(TimeDelta::milliseconds(milliseconds)) })
+        };
+        let shared: SharedClock = skewed(scenario.server_skew);
         let mut resources = kinds::builtin();
         resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
         let mut config = apiserver::Config::new(shared, resources);
@@ -138,10 +141,7 @@ impl Sim {
         let place = |number: usize| Replica {
             incarnation: 0,
             process: Process::default(),
-            clock: Arc::new(SkewedClock {
-                clock: clock.clone(),
-                skew: Mutex::new(TimeDelta::milliseconds(scenario.skews[number])),
-            }),
+            clock: skewed(scenario.skews[number]),
             task: None,
             stop: CancellationToken::new(),
             controllers: BTreeMap::new(),
@@ -487,6 +487,13 @@ impl ReplicaObserver for Ear {
         state.invariants.coverage.count("reason", reason);
         let who = format_args!("r{}.{} says {reason} of {}: {message}", self.replica, self.incarnation, regarding.name);
         state.journal.note(at, who);
+        if reason == "UnexpectedJob" {
+            let shard = sim.scenario.shard_of(&regarding.namespace);
+            let term = state.replicas[self.replica].terms.get(&shard).copied().unwrap_or(0);
+            let by = (Author::Replica(self.replica, self.incarnation), term);
+            let State { invariants, model, .. } = &mut *state;
+            invariants.unexpected(model, &regarding.uid, message, by, at);
+        }
         if let Some(cron) = state.model.crons.get_mut(&*regarding.uid) {
             cron.reasons.insert(reason, at);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use serde::Deserialize;
 
+use crate::model::SHARED;
 use crate::scenario::Millis;
 
 /// A CronJob as a watch or a list last showed it.
@@ -70,7 +71,11 @@ impl Shown {
     fn is_suspended(&self) -> bool {
         let is_true =
             |name| self.metadata.annotations.as_ref().is_some_and(|all| all.get(name).is_some_and(|v| v == "true"));
-        if is_true(MANAGED_ANNOTATION) { is_true(SUSPEND_ANNOTATION) } else { self.spec.suspend == Some(true) }
+        if is_true(MANAGED_ANNOTATION) {
+            is_true(SUSPEND_ANNOTATION)
+        } else {
+            is_true(SHARED) || self.spec.suspend == Some(true)
+        }
     }
 }
 

@@ -1,0 +1,117 @@
+//! After a refusal a slot starts as soon as docs/reliability.md promises.
+//!
+//! Guarantee: between the last refusal of a request about a CronJob and the next attempt to start its due slot there is at
+//! most the wait that is promised for that refusal, whatever was refused before, how often, and for which reasons.
+//!
+//! Not judged: while faults other than refusals are about; where a policy may hold the slot; and after a refusal of the
+//! object itself (409 of a status, 404, 422), for which no bound is promised but the next slot.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::call::Call;
+use crate::faults::FaultKind as F;
+use crate::invariants::{Invariants, Sent};
+use crate::model::{Model, slot_of};
+use crate::scenario::{Millis, SECOND, Scenario};
+use crate::sim::LEASE;
+
+/// Time to travel, and for a Retry-After.
+const SLACK: TimeDelta = TimeDelta::seconds(5);
+
+/// How long after another fault its consequences last: a request without an answer, a lease that runs out, a takeover.
+const AFTERMATH: Millis = 60 * SECOND;
+
+/// A connection that is silent is found after three minutes.
+const SILENCE: Millis = 200 * SECOND;
+
+/// What was refused.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    /// When a request about each CronJob was last refused, by its place in the scenario, and the wait that is promised then.
+    refused: BTreeMap<usize, (Millis, Option<TimeDelta>)>,
+}
+
+/// The longest wait after a refusal, if one is promised.
+fn promised(call: &Call, code: u16, is_webhook_away: bool) -> Option<TimeDelta> {
+    let seconds = match code {
+        500.. if is_webhook_away => 4,
+        429 | 500.. => 2,
+        // A quota, a denial, a missing right; a conflict of the quota.
+        403 => 30,
+        409 if call.is_create_of_job() => 30,
+        _ => return None,
+    };
+    Some(TimeDelta::seconds(seconds))
+}
+
+impl Recovery {
+    /// The server refuses a request.
+    pub fn refused(&mut self, scenario: &Scenario, call: &Call, code: u16, is_webhook_away: bool, at: Millis) {
+        let is_of = |(_, cron_job): &(usize, &crate::scenario::CronJob)| {
+            cron_job.namespace == call.namespace && call.concerns(&cron_job.name)
+        };
+        for (place, _) in scenario.cron_jobs.iter().enumerate().filter(is_of) {
+            self.refused.insert(place, (at, promised(call, code, is_webhook_away)));
+        }
+    }
+}
+
+impl F {
+    /// Whether it only refuses requests.
+    fn is_refusal(self) -> bool {
+        matches!(
+            self,
+            Self::Conflict
+                | Self::TooMany
+                | Self::TooManyRetryAfter
+                | Self::Internal
+                | Self::Unavailable
+                | Self::Forbidden
+                | Self::Invalid
+                | Self::AdmissionDenies
+                | Self::StatusRefused
+                | Self::CreateRefused
+                | Self::DeleteRefused
+        )
+    }
+}
+
+impl Scenario {
+    /// Whether another fault than a refusal may matter at that time.
+    fn is_disturbed(&self, at: Millis) -> bool {
+        let lasts = |kind| if matches!(kind, F::WatchSilent) { SILENCE } else { AFTERMATH };
+        let disturbs = |kind: F| !kind.is_refusal();
+        self.faults.iter().any(|f| disturbs(f.kind) && f.at <= at && at < f.until + lasts(f.kind))
+    }
+}
+
+impl Invariants {
+    /// A replica sends the create of a Job of that CronJob.
+    pub fn tries(&mut self, model: &Model, scenario: &Scenario, call: &Call, uid: &str, sent: &Sent) {
+        let (Some(cron), Some(slot)) = (model.crons.get(uid), slot_of(&call.json())) else { return };
+        let version = cron.newest();
+        if version.has_limits() || scenario.clocks_differ().is_none() || scenario.is_disturbed(sent.at) {
+            return;
+        }
+        let place = scenario.cron_jobs.iter().position(|known| known.name == cron.name);
+        let Some((refused, Some(longest))) = place.and_then(|place| self.recovery.refused.get(&place)).copied() else {
+            return;
+        };
+        let shard = scenario.shard_of(&cron.namespace);
+        let led = model.held_since.get(&shard).copied().unwrap_or_default() + (LEASE.0 + 40) * SECOND;
+        // By the author's clock.
+        let ago = |then: Millis| TimeDelta::milliseconds(i64::try_from(sent.at.saturating_sub(then)).unwrap());
+        let due: DateTime<Utc> = version.due(slot);
+        let waited = (sent.clock - due).min(ago(refused.max(cron.stirred).max(cron.edited()).max(led)));
+        self.coverage.count("judged", "attempt after a refusal");
+        self.coverage.max("greatest", "wait after a refusal, s", u64::try_from(waited.num_seconds()).unwrap_or(0));
+        if waited > longest + SLACK {
+            let (waited, longest) = (waited.num_seconds(), longest.num_seconds());
+            let text =
+                format!("{} sends {call} {waited} s after the last refusal, and {longest} are promised", sent.author);
+            self.violated("24", sent.at, text);
+        }
+    }
+}
