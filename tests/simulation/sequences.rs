@@ -63,10 +63,12 @@ impl Scenario {
         let until = at + rng.range(45, 170) * SECOND;
         // Half of the leaders cannot write for a while what they started, so that their successors have a newer slot to start.
         let is_owed = rng.percent(50);
-        let (at, at_silent) = (if is_owed { at + rng.range(3, 40) * SECOND } else { at }, at);
+        let (at, at_silent) = (if is_owed { at + rng.range(3, 30) * SECOND } else { at }, at);
+        // Whoever writes in these seconds leads.
+        let soon = at + if is_owed { rng.range(10, 32) } else { rng.range(4, 12) } * SECOND;
         if is_owed {
             for (number, namespace) in NAMESPACES.iter().enumerate() {
-                let fault = Fault::on(330 + number as u64, 0, F::StatusRefused, (at_silent, at + SECOND), 403);
+                let fault = Fault::on(330 + number as u64, 0, F::StatusRefused, (at_silent, soon), 403);
                 self.faults.push(Fault { namespace: Some(namespace), ..fault });
             }
         }
@@ -76,8 +78,6 @@ impl Scenario {
             true => rng.weighted(&[(80, (F::CrashBefore, 0)), (20, (F::Freeze, 0))]),
             false => rng.weighted(&[(65, (F::CrashAfter, 1)), (20, (F::CrashBefore, 3)), (15, (F::Freeze, 0))]),
         };
-        // Whoever writes in these seconds leads.
-        let soon = at + rng.range(4, 12) * SECOND;
         let long = if crash == F::Freeze { rng.range(20, 60) * SECOND } else { 0 };
         for replica in 0..self.replicas {
             // Of the frozen ones, only one: with all of them, none would take over.
