@@ -515,6 +515,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Another controller reconciles the same CronJobs and started the Job of a slot. This is harmless but doubles the
     /// requests.
     fn tell_of_foreign_fire(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        // It may be the last leader's, whose watch or clock was another.
+        if self.takeover.wait().is_some() {
+            return;
+        }
         self.parts.metrics.external_jobs_total.inc();
         if let Some(jobs) = self.external_jobs.tell() {
             let job = cron_job.controller_kind.child_name(&cron_job.name.name, slot);

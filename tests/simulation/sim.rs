@@ -153,7 +153,7 @@ impl Sim {
         };
         let state = State {
             journal: Journal::new(is_journal_kept),
-            invariants: Invariants::default(),
+            invariants: Invariants::new(&scenario),
             model: Model::default(),
             replicas: (0..scenario.replicas).map(place).collect(),
             faults: BTreeMap::new(),

@@ -1,6 +1,7 @@
 //! Tests with another controller that starts Jobs of the same CronJobs.
 
 use super::*;
+use crate::controller::LONGEST_CREATE;
 
 /// A world at 10:00:30 with the CronJob `c`, and the Jobs that another controller makes for it.
 async fn contested(spec: Value) -> (World, impl Fn(&str) -> Value) {
@@ -57,6 +58,23 @@ async fn what_a_predecessor_left_is_not_another_controllers() {
     world.pass_until("2026-03-02T10:03:30Z").await;
     stop.cancel();
     assert_eq!((world.seen().len(), foreign(&world)), (3, 0));
+}
+
+/// The last leader's clock may have been ahead of this one's.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_appears_during_a_takeover_is_not_another_controllers() {
+    for (takes_over, counted) in [(false, 1), (true, 0)] {
+        let (world, theirs) = contested(json!({})).await;
+        if takes_over {
+            world.controller.take_over(LONGEST_CREATE);
+        }
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:00:59.900Z").await;
+        world.write("POST", JOBS, &theirs("2026-03-02T10:01:00Z")).await;
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        stop.cancel();
+        assert_eq!((world.seen().len(), foreign(&world)), (2, counted), "takes over: {takes_over}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
