@@ -13,7 +13,7 @@
 //!   processed is processed once more afterwards. No two workers ever have the same key.
 //! - No key is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`] is dropped
 //!   at any point.
-//! - Any number of producers and consumers. Producers never wait.
+//! - Any number of producers and consumers. Producers never wait. No worker sleeps while a key may be handed out.
 //! - Shutdown accepts no new keys, drops all timers, hands out what is ready, then [`WorkQueue::get`] returns `None`. With
 //!   drain, it also waits until every key that was handed out is done.
 //! - A delayed key is never ready before its time. Of several timers of the same kind for one key, the soonest counts.

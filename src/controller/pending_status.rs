@@ -25,6 +25,8 @@ pub struct PendingStatus {
     /// The last create that was sent, while its result is not known. For a CronJob shared with another controller, it
     /// is kept until the status lists it.
     pub begun: Option<BegunCreate>,
+    /// Until when a create for another slot than the last may be committed. Nothing is done about it, but the lease is held.
+    others: Option<Instant>,
 }
 
 /// A create that was sent.
@@ -50,6 +52,8 @@ impl BegunCreate {
 impl PendingStatus {
     /// A create of the Job for `slot` is about to be sent.
     pub fn begin(&mut self, slot: DateTime<Utc>) {
+        let other = self.begun.filter(|begun| begun.slot != slot).and_then(|begun| begun.may_commit_until);
+        self.others = self.others.max(other);
         let earlier = self.begun.filter(|begun| begun.slot == slot).and_then(|begun| begun.may_commit_until);
         self.begun = Some(BegunCreate { slot, earlier, may_commit_until: Some(Instant::now() + LONGEST_CREATE) });
     }
@@ -80,12 +84,13 @@ impl PendingStatus {
 
     /// Until when any create with an unknown result may be committed.
     pub fn may_commit_until(&self) -> Option<Instant> {
-        self.begun?.may_commit_until
+        self.begun.and_then(|begun| begun.may_commit_until).max(self.others)
     }
 
-    /// Whether the status lacks an edit, or a create may still be committed.
+    /// Whether the status lacks an edit, or the last create may still be committed.
     pub fn is_open(&self) -> bool {
-        !self.edits.is_empty() || self.may_commit_until().is_some_and(|end| Instant::now() < end)
+        let last = self.begun.and_then(|begun| begun.may_commit_until);
+        !self.edits.is_empty() || last.is_some_and(|end| Instant::now() < end)
     }
 
     /// The status in `cron_job` was written.
@@ -95,6 +100,10 @@ impl PendingStatus {
 
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.edits.is_empty() && self.begun.is_none()
+        let is_over = self.others.is_none_or(|end| end <= Instant::now());
+        self.edits.is_empty() && self.begun.is_none() && is_over
     }
 }
+
+#[cfg(test)]
+mod tests;

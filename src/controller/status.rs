@@ -396,3 +396,6 @@ fn changed(status: Cow<'_, CronJobStatus>, base: &CronJob) -> Option<CronJobStat
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

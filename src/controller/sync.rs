@@ -179,7 +179,8 @@ fn blocked(observation: &Observation, settlement: &Settlement, deleted_for: Opti
             Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot) | Skip::PassedOver(slot),
         ) => slot,
         Verdict::Open if deleted_for.is_some() => deleted_for?,
-        Verdict::Open if settlement.may_start => return None,
+        // Only what was deleted for the slot is known after that.
+        Verdict::Open if settlement.may_start => return observation.blocked.filter(|known| known.deletes),
         Verdict::Started { .. } | Verdict::NothingDue => return None,
         Verdict::Open | Verdict::Skipped(_) => return observation.blocked,
     };
@@ -354,3 +355,6 @@ async fn settle<C: JobControl + CronJobControl>(
     }
     report
 }
+
+#[cfg(test)]
+mod tests;

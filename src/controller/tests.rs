@@ -290,6 +290,11 @@ async fn after_a_gap_in_the_watch_a_cron_job_is_read_once_before_it_fires() {
     assert_eq!((world.seen().len(), world.wire.count(Verb::Get, "cronjobs"), confirmed()), (1, 1, true));
     world.pass_until("2026-03-02T10:05:30Z").await;
     assert_eq!((world.seen().len(), world.wire.count(Verb::Get, "cronjobs")), (6, 1), "it is read once");
+    for (until, jobs, reads) in [("2026-03-02T10:07:30Z", 8, 2), ("2026-03-02T10:09:30Z", 10, 3)] {
+        world.gap(async || {}).await;
+        world.pass_until(until).await;
+        assert_eq!((world.seen().len(), world.wire.count(Verb::Get, "cronjobs")), (jobs, reads), "and after each gap");
+    }
     world.write("DELETE", &path, &Value::Null).await;
     assert!(!world.controller.memories.contains(&hello), "nothing is kept of what is gone");
     stop.cancel();

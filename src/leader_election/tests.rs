@@ -675,6 +675,41 @@ async fn leader_knows_whether_its_predecessor_released_the_lease() {
     }
 }
 
+/// An attempt reads the lease and cannot write it, and the next one finds it left in another way.
+#[tokio::test(start_paused = true)]
+async fn leader_knows_the_worst_of_the_ways_in_which_its_attempts_found_the_lease() {
+    fn gives_up(server: &FakeServer, now: i64) {
+        server.force(Some(&record("", now)));
+    }
+    fn goes_away(server: &FakeServer, _: i64) {
+        server.force(None);
+    }
+    // (sentence, the lease, until when it cannot be written, what happens to it, what the leader knows)
+    let rows: [(&str, &str, f64, Deed, Takeover); 5] = [
+        ("it ran out, and another took it and gave it up", "other", 20.5, (20.0, gives_up), Takeover::RanOut),
+        ("it ran out, and was deleted", "other", 20.5, (20.0, goes_away), Takeover::RanOut),
+        ("it was given up, and another took it and let it run out", "", 5.5, (5.0, renew_other), Takeover::RanOut),
+        ("it was given up, and again", "", 5.5, (5.0, gives_up), Takeover::Released),
+        ("it was given up, and was deleted", "", 5.5, (5.0, goes_away), Takeover::Released),
+    ];
+    for (sentence, holder, unwritable, (at, deed), want) in rows {
+        let server = FakeServer::default();
+        server.force(Some(&record(holder, 0)));
+        let lock = FakeLock::new(&server, network(vec![(0.0, unwritable, "update", REFUSED)]));
+        let (elected, leadership) = tokio::sync::oneshot::channel();
+        let cancel = CancellationToken::new();
+        let running = tokio::spawn(elector("me", lock, Hooks::default()).run(cancel.clone(), |leadership| {
+            let _ = elected.send(leadership);
+        }));
+        sleep(Duration::from_secs_f64(at)).await;
+        #[allow(clippy::cast_possible_truncation)]
+        deed(&server, at as i64);
+        assert_eq!(leadership.await.unwrap().takeover(), want, "{sentence}");
+        cancel.cancel();
+        let _ = running.await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn leader_is_followed_once_its_work_was_silent_for_a_minute() {
     for (silence, is_lost) in [(20, false), (90, true)] {

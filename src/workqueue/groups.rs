@@ -77,6 +77,7 @@ enum LastEnd {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Group<K> {
     name: Box<str>,
     standing: Standing,
@@ -155,6 +156,7 @@ impl Share {
 
 /// The groups of one standing with keys in one lane, in two orders.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 struct Ring {
     /// By place; the first has its turn.
     turns: BTreeMap<u64, GroupId>,
@@ -207,6 +209,7 @@ pub(super) enum Order {
 
 /// All groups.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Groups<K> {
     slots: Vec<Group<K>>,
     /// The free places in `slots`.

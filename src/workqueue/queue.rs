@@ -39,6 +39,7 @@ pub enum Priority {
 
 /// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock, with priorities and groups.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Queue<K> {
     /// The keys that wait for a worker.
     groups: Groups<K>,

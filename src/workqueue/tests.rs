@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod shares;
+mod wakes;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -342,9 +342,11 @@ impl Invariants {
             return false;
         }
         let replaces = |cron: &Cron| cron.newest().policy() == "Replace";
-        if !recorded && !is_of_this_term && is_gone && self.clocks_differ && model.crons.get(uid).is_some_and(replaces) {
+        if !recorded && !is_of_this_term && is_gone && self.clocks_differ && model.crons.get(uid).is_some_and(replaces)
+        {
             // It was replaced for a slot of the future, which only its author's clock had reached.
-            self.coverage.count("excused", "fired again: replaced by a clock that ran ahead, author gone before the status");
+            self.coverage
+                .count("excused", "fired again: replaced by a clock that ran ahead, author gone before the status");
             return false;
         }
         let recorded = if recorded { "recorded" } else { "not recorded" };

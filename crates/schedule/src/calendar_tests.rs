@@ -9,7 +9,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::civil::SECONDS_PER_DAY;
-use crate::missed::{Observed, most_recent_schedule_time};
+use crate::missed::{Observed, most_recent_schedule_time, newest_starts, next_requeue_time};
 use crate::{LineError, Zone};
 
 fn at(text: &str) -> DateTime<Utc> {
@@ -797,6 +797,46 @@ proptest! {
         );
     }
 
+    /// The slots of an `@every` are whole intervals from where they are counted, whatever the bounds are.
+    #[test]
+    fn bounds_of_an_interval_leave_out_what_is_outside_and_keep_its_pace(
+        delay in prop_oneof![1..100i64, 1..2_000_000i64],
+        from in 0..2_145_000_000i64,
+        // In tenths of the interval.
+        (open, length) in (prop::option::of(-50..1_500i64), prop::option::of(-100..1_500i64)),
+        (half, most) in (any::<bool>(), 1..120usize),
+    ) {
+        let tenths = |tenths: i64| from + delay * tenths / 10;
+        let (first, last) = (open.map(tenths), length.map(|length| tenths(open.unwrap_or_default() + length)));
+        let fraction = |t: i64| unix(t) + TimeDelta::milliseconds(if half { 500 } else { 0 });
+        let calendar = Calendar { not_before: first.map(fraction), not_after: last.map(fraction), ..Calendar::default() };
+        let schedule = parse(&format!("@every {delay}s"), Zone::UTC).with_calendar(&calendar).unwrap();
+        let is_within = |t: &i64| {
+            let starts = first.is_none_or(|first| if half { *t > first } else { *t >= first });
+            starts && last.is_none_or(|last| *t <= last)
+        };
+        let (all, until) = ((1..=400).map(|at| from + at * delay), from + 100 * delay);
+        let (want, later): (Vec<i64>, Vec<i64>) = all.filter(is_within).partition(|t| *t <= until);
+        prop_assert_eq!(&slots(&schedule, from, until), &want, "after {}", from);
+        prop_assert!(want.iter().all(|t| schedule.has(unix(*t))));
+        let listed: Vec<_> = schedule.nominal(unix(from)).take(100).collect();
+        prop_assert!(listed.iter().map(|n| n.slot.timestamp()).eq((1..=100).map(|at| from + at * delay)));
+        let kept = listed.iter().filter(|nominal| nominal.left_out.is_none()).map(|nominal| nominal.slot.timestamp());
+        prop_assert!(kept.eq(want.iter().copied()), "listed after {}", from);
+        for last_schedule in [None, Some(unix(from))] {
+            let creation = unix(if last_schedule.is_some() { from - 7 } else { from });
+            let observed = Observed { creation, last_schedule, starting_deadline_seconds: None };
+            let newest = most_recent_schedule_time(&observed, unix(until), &schedule, true);
+            let newest = newest.map(|found| found.most_recent.map(|t| t.timestamp())).unwrap_or_default();
+            prop_assert_eq!(newest, want.last().copied());
+            let next = next_requeue_time(&observed, unix(until), &schedule).map(|t| t.timestamp());
+            prop_assert_eq!(next, later.first().copied(), "the next after {}", until);
+        }
+        let starts = newest_starts(&schedule, unix(from), unix(until), most);
+        let starts: Vec<i64> = starts.iter().map(DateTime::timestamp).collect();
+        prop_assert_eq!(&starts, &want[want.len().saturating_sub(most)..]);
+    }
+
     /// Also for times that chrono can hardly represent.
     #[test]
     fn next_after_increases_and_ends(
@@ -805,15 +845,21 @@ proptest! {
         clock_changes in clock_changes(),
         zone in any_zone(),
         t in -8_000_000_000_000i64..8_000_000_000_000,
+        interval in 1..i64::MAX / 1_000_000_000,
     ) {
         let calendar = Calendar { clock_changes, exclude: Exclusions::parse(&excluded).unwrap(), ..lines(&text) };
         let schedule = parse("@daily", zone).with_calendar(&calendar).unwrap();
-        let mut t = unix(t);
+        let begin = unix(t);
+        let mut t = begin;
         for _ in 0..10 {
             let Some(next) = schedule.next_after(t) else { break };
             prop_assert!(next > t, "{text}: {next} after {t}");
             prop_assert!(schedule.next_after(next - TimeDelta::seconds(1)) == Some(next) || clock_changes == ClockChanges::Upstream);
             t = next;
         }
+        let bounds = Calendar { not_before: Some(t), ..Calendar::default() };
+        let every = parse(&format!("@every {interval}s"), zone).with_calendar(&bounds).unwrap();
+        let next = every.next_after(begin);
+        prop_assert!(next.is_none_or(|next| next > begin && next >= t), "@every {interval}s: {next:?} after {begin}");
     }
 }

@@ -162,9 +162,12 @@ pub fn newest_starts(
     until: DateTime<Utc>,
     most: usize,
 ) -> VecDeque<DateTime<Utc>> {
+    if let Some(interval) = schedule.interval() {
+        return newest_of_interval(schedule, interval, after, until, most);
+    }
     let mut found = VecDeque::new();
     let mut end = until;
-    // Starts are whole minutes apart, so that many minutes hold no more; only those of an `@every` may be closer.
+    // Starts are whole minutes apart, so that many minutes hold no more.
     let shortest = |wanted: usize| TimeDelta::minutes(i64::try_from(wanted).unwrap_or(i64::MAX >> 32));
     let mut stretch = shortest(most);
     while found.len() < most && end > after {
@@ -188,6 +191,22 @@ pub fn newest_starts(
         // Twice as many as were wanted are at most looked at, as long as they are evenly spread.
         stretch = if part.len() * 2 > wanted { stretch } else { stretch * 4 };
     }
+    found
+}
+
+/// The starts of an `@every` count from `after`, so that a search from any other time finds others.
+fn newest_of_interval(
+    schedule: &Schedule,
+    interval: TimeDelta,
+    after: DateTime<Utc>,
+    until: DateTime<Utc>,
+    most: usize,
+) -> VecDeque<DateTime<Utc>> {
+    let Some(first) = schedule.next_until(after, until) else { return VecDeque::new() };
+    let newest = newest_start(schedule, after, until);
+    let all = std::iter::successors(newest, |start| start.checked_sub_signed(interval));
+    let mut found: VecDeque<_> = all.take_while(|start| *start >= first).take(most).collect();
+    found.make_contiguous().reverse();
     found
 }
 

@@ -307,7 +307,7 @@ proptest! {
 
     #[test]
     fn the_newest_starts_are_those_of_a_walk_over_all(
-        spec in select(vec!["* * 1-3 1 *", "*/7 9-17 * * 1-5", "0 3 * * *", "30 2 29 2 *", "15,45 9-17 1 * *", "0 0 30 2 *"]),
+        spec in select(vec!["* * 1-3 1 *", "*/7 9-17 * * 1-5", "0 3 * * *", "30 2 29 2 *", "15,45 9-17 1 * *", "0 0 30 2 *", "@every 9h7m", "@every 2m"]),
         length in 0..60_000_000i64,
         most in 1..101usize,
     ) {

@@ -14,8 +14,8 @@ use crate::api::backfill::Record;
 use crate::api::policy::BACKFILL;
 use crate::client;
 use crate::controller::tests::objects::{controlled_by, time};
-use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, job};
-use crate::controller::tests::wire::{Fate, Verb, Wire};
+use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, final_status, job};
+use crate::controller::tests::wire::{Fate, Orders, Verb, Wire};
 
 mod limits;
 mod plans;
@@ -319,6 +319,49 @@ async fn suspension_stops_it_and_the_same_command_continues() {
     assert!(error.contains("--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z continues it"), "{error}");
     assert!(cluster.call(&asked).await.0.unwrap().is_good);
     assert_eq!(cluster.backfilled(), names());
+}
+
+/// The watch is held back from before the create on, and its history is gone when it goes on.
+#[tokio::test(start_paused = true)]
+async fn end_of_a_job_that_no_watch_has_shown_is_found_when_all_are_listed_again() {
+    for (sentence, ends, goes, want) in [
+        ("it has ended", true, false, "succeeded"),
+        ("it was deleted", false, true, "gone"),
+        ("it has ended and was deleted", true, true, "gone"),
+    ] {
+        let cluster = Cluster::new(json!({}), |_| None).await;
+        let mut asked = request();
+        asked.question.to = asked.question.from;
+        cluster.wire.judge(|ask| {
+            let there = Duration::from_secs(if ask.is(Verb::Create, "jobs") { 5 } else { 0 });
+            Orders { there, ..Orders::default() }
+        });
+        let meanwhile = async {
+            let Cluster { world, wire, .. } = &cluster;
+            world.pass(Duration::from_secs(2)).await;
+            wire.hold_watches(true);
+            world.pass(Duration::from_secs(8)).await;
+            let path = format!("{JOBS}/{}", names()[0]);
+            if ends {
+                let now = world.clock.now();
+                let status = final_status(Ending::Complete, now, now);
+                world.write("PATCH", &format!("{path}/status"), &json!({"status": status})).await;
+            }
+            if goes {
+                world.write("DELETE", &path, &Value::Null).await;
+            }
+            world.server.compact();
+            wire.cut_watches();
+            wire.hold_watches(false);
+        };
+        let call = tokio::time::timeout(Duration::from_secs(120), cluster.call(&asked));
+        let (ended, ()) = tokio::join!(call, meanwhile);
+        let (answer, printed) = ended.unwrap_or_else(|_| panic!("{sentence}: it waits for ever"));
+        assert_eq!(answer.unwrap().is_good, want == "succeeded", "{sentence}");
+        let outcome = format!(r#""outcome":"{want}""#);
+        assert!(printed.iter().any(|line| line.contains(&outcome)), "{sentence}: {printed:?}");
+        assert_eq!(cluster.backfilled(), names()[..1], "{sentence}");
+    }
 }
 
 /// The Jobs that still exist tell which slots ran. One made by hand takes the place of another in the history.

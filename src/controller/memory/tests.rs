@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Memories, Recollection};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::controller::retained::Retained;
-use crate::controller::status::Edits;
+use crate::controller::status::{Draft, Edits};
 use crate::controller::tests::objects;
 
 fn cron_job(uid: &str, version: &str) -> Arc<CronJob> {
@@ -104,4 +104,39 @@ async fn nothing_is_kept_of_a_cron_job_of_which_nothing_is_known() {
     assert!(memories.contains(&owner.name));
     recall(&memories, &owner);
     assert!(!memories.contains(&owner.name), "the cache has caught up");
+}
+
+/// Each edit removes the record with the policies, and no status was written between.
+#[tokio::test]
+async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_on_and_is_new_once() {
+    let (at, known) = (|clock: &str| objects::time(&format!("2026-11-20T{clock}:00Z")), cron_job("a", "10"));
+    let mut with_record = CronJob::clone(&known);
+    with_record.status.counted_from = Some(Box::new(known.counted_at(at("09:00"))));
+    let with_record = Arc::new(with_record);
+    let remove = |memories: &Memories, clock: &str| {
+        memories.change(&known, |memory| memory.record_removed = Some(Box::new(known.counted_at(at(clock)))));
+    };
+    let rows: [(&str, &[&str], &[&str], Option<&str>); 5] = [
+        ("one edit", &["10:10"], &[], Some("10:10")),
+        ("two edits before a sync", &["10:10", "10:20"], &[], Some("10:20")),
+        ("two edits, each before a sync", &["10:10"], &["10:20"], Some("10:20")),
+        ("two edits, the later of an earlier time", &["10:20"], &["10:10"], Some("10:20")),
+        ("none", &[], &[], None),
+    ];
+    for (sentence, first, second, want) in rows {
+        let memories = Memories::default();
+        for edits in [first, second] {
+            edits.iter().for_each(|edit| remove(&memories, edit));
+            let recalled = recall(&memories, &known);
+            assert_eq!(recalled.record_is_new, !edits.is_empty(), "{sentence}");
+            memories.settled(&known, None, recalled.carried);
+        }
+        let recalled = recall(&memories, &known);
+        let status = Draft::new(&recalled.cron_job, &recalled.carried).status.into_owned();
+        let carried = status.counted_from.map(|counted| counted.time());
+        assert_eq!((carried, recalled.record_is_new), (want.map(at), false), "{sentence}");
+        // The leader of that time has written one since.
+        remove(&memories, "10:30");
+        assert!(!recall(&memories, &with_record).record_is_new, "{sentence}");
+    }
 }

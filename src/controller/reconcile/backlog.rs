@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
 use schedule::missed::newest_starts;
 
-use super::{Sync, is_too_late};
+use super::{Sync, is_too_late, old_at};
 use crate::api::EventType;
 use crate::api::batch_v1::Job;
 use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
@@ -100,10 +100,19 @@ impl Sync<'_> {
         time.filter(|time| *time > self.now)
     }
 
-    /// Whether earlier Jobs blocked a slot from `due` on for as long as it may be late.
+    /// Whether earlier Jobs blocked a slot from `due` on for as long as it may be late. One that became stuck by then, and is
+    /// deleted for a slot, did not.
     fn was_blocked(&self, due: DateTime<Utc>) -> bool {
         let Some(limit) = self.most_at_a_time() else { return false };
+        let freed = self.rescues_after();
+        let is_freed = |job: &Job| {
+            let stuck_at = freed.and_then(|age| old_at(job, age));
+            stuck_at.is_some_and(|at| at.signed_duration_since(due) <= IN_TIME)
+        };
         let covers = |job: &&Arc<Job>| {
+            if job.finished.is_none() && is_freed(job) {
+                return false;
+            }
             let is_active = job.finished.is_none() || self.draft.base.status.in_active_list(&job.uid);
             let ended_late = job.completion_time.is_some_and(|end| end.signed_duration_since(due) > IN_TIME);
             job.start_time.unwrap_or(job.creation_timestamp) <= due && (is_active || ended_late)

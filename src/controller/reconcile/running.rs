@@ -89,7 +89,7 @@ impl Sync<'_> {
     }
 
     /// After what time a Job that blocks a slot is deleted; `None` if it is not.
-    fn rescues_after(&self) -> Option<TimeDelta> {
+    pub(super) fn rescues_after(&self) -> Option<TimeDelta> {
         let StuckAfter { age, .. } = self.limits.stuck_after.filter(|stuck| stuck.delete)?;
         (self.lingering(age) < LINGERING).then_some(age)
     }

@@ -269,3 +269,34 @@ async fn a_zone_in_the_schedule_is_warned_of_where_there_is_a_field_for_it() {
         assert_eq!(world.children().await.len(), 1, "{controller_kind}: a quarter to four in Kathmandu is ten o'clock");
     }
 }
+
+/// The Event is about the object that cannot be read, whatever its owner is.
+#[tokio::test(start_paused = true)]
+async fn a_malformed_object_of_any_kind_is_counted_and_told_of_as_what_it_is() {
+    for controller_kind in [ControllerKind::CronJob, ControllerKind::Tutorial, ControllerKind::ApiExample] {
+        let child = controller_kind.child_name("c", time("2026-03-02T10:00:00Z"));
+        let rows = [
+            (controller_kind.parent, "c", json!({ "spec": { "schedule": 5 } })),
+            (controller_kind.child, &*child, json!({ "status": { "startTime": 5 } })),
+        ];
+        for (kind, name, patch) in rows {
+            let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
+            world.create_cron_job("c", json!({})).await;
+            let stop = world.work(1);
+            world.pass_until("2026-03-02T10:00:05Z").await;
+            let collection = [kind.plural, kind.group].join(".");
+            world.smuggle(collection.trim_end_matches('.'), name, patch).await;
+            world.pass(seconds(10)).await;
+            stop.cancel();
+            let events = world.list("/api/v1/events").await;
+            let told = events.iter().filter(|event| event["reason"] == "MalformedObject");
+            let told: Vec<_> = told.map(|event| &event["involvedObject"]).collect();
+            let want = json!([kind.api_version(), kind.kind, name]);
+            let objects: Vec<_> =
+                told.iter().map(|object| json!([object["apiVersion"], object["kind"], object["name"]])).collect();
+            assert_eq!(objects, [want], "{controller_kind}");
+            let counted = &world.controller.parts.metrics.malformed_objects_total;
+            assert_eq!(counted.with_label_values(&[kind.kind]).get(), 1, "{controller_kind}: {}", kind.kind);
+        }
+    }
+}

@@ -152,12 +152,24 @@ async fn a_job_that_replace_deleted_is_not_reported_missing_though_the_cron_job_
 
 #[tokio::test(start_paused = true)]
 async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_was_waited_for() {
-    for (sentence, deadline, is_replaced) in [("it has not passed", 10, true), ("it has passed", 1, false)] {
+    // With this spread, a slot is due 14 s after its time.
+    let rows = [
+        ("it has not passed", "0s", 10, true),
+        ("it has passed", "0s", 1, false),
+        ("it has not passed since the slot is due", "1m", 10, true),
+        ("it has passed since the slot is due", "1m", 1, false),
+    ];
+    for (sentence, spread, deadline, is_replaced) in rows {
         let world = working(json!({ "concurrencyPolicy": "Replace", "startingDeadlineSeconds": deadline })).await;
+        if spread != "0s" {
+            let annotations = json!({ "metadata": { "annotations": { "cronjob-controller.dev/spread": spread } } });
+            world.write("PATCH", &format!("{CRON_JOBS}/c"), &annotations).await;
+        }
         world.pass_until("2026-03-02T10:01:30Z").await;
         let running = world.seen_names();
+        assert_eq!(running.len(), 1, "{sentence}");
         world.wire.answer_late(Verb::Get, "jobs", seconds(3));
-        world.pass_until("2026-03-02T10:02:30Z").await;
+        world.pass_until("2026-03-02T10:02:50Z").await;
         assert!(world.wire.count(Verb::Get, "jobs") > 0, "{sentence}: the slot was about to be started");
         let left: Vec<_> = world.list(JOBS).await.iter().map(|job| job["metadata"]["name"].clone()).collect();
         assert_eq!(left != running, is_replaced, "{sentence}: {left:?}");

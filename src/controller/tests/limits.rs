@@ -276,6 +276,36 @@ async fn a_slot_that_the_server_held_up_for_longer_than_a_minute_starts_whatever
     }
 }
 
+/// With `backlog: 0` and `stuck-after`: the Job of 10:00 is deleted for the slot of 12:00 and lingers for ever, and the API server
+/// refuses creates for longer than a minute from that slot on, or from the next.
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_the_server_held_up_beside_a_stuck_job_that_lingers_starts() {
+    for (slot, name) in [("2026-03-02T12:00:00Z", "c-29540880"), ("2026-03-02T13:00:00Z", "c-29540940")] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        let forbid = json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Forbid" });
+        create(&world, forbid, &[("stuck-after", "100m, delete"), ("backlog", "0")]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:00:30Z").await;
+        begin(&world, "c-29540760", "2026-03-02T10:00:00Z", &[HOLD]).await;
+        world.pass_until("2026-03-02T11:59:00Z").await;
+        assert_eq!((world.seen_names().len(), count(&world, "PassedOver").await), (1, 1), "the slot of 11:00");
+        if slot == "2026-03-02T13:00:00Z" {
+            world.pass_until("2026-03-02T12:00:30Z").await;
+            complete(&world, "c-29540880", "2026-03-02T12:00:00Z", "2026-03-02T12:00:30Z").await;
+        }
+        let until = tokio::time::Instant::now() + (time(slot) - world.clock.now()).to_std().unwrap() + seconds(75);
+        world.wire.judge(move |ask| {
+            let is_refused = ask.is(Verb::Create, "jobs") && ask.at < until;
+            if is_refused { Fate::Refused(503, "ServiceUnavailable") } else { Fate::Pass }
+        });
+        world.pass_until(&(time(slot) + TimeDelta::seconds(90)).to_rfc3339()).await;
+        stop.cancel();
+        assert_eq!(world.seen_names().last().unwrap(), name);
+        assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1, "{slot}: once");
+        assert_eq!(count(&world, "PassedOver").await, 1, "{slot}");
+    }
+}
+
 /// Also with `backlog: 0`: nothing but a run passes a slot over.
 #[tokio::test(start_paused = true)]
 async fn resume_starts_the_newest_missed_slot_with_backlog_zero() {

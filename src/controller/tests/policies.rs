@@ -265,6 +265,30 @@ async fn invalid_policy_holds_the_cron_job_until_an_edit_and_unknown_ones_are_na
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn unknown_policies_are_named_again_when_others_are_added_or_removed() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "0 0 1 1 *" }), &[("splay", "1h")]).await;
+    let stop = world.work(2);
+    // (an edit, its annotations, how often they were named until then)
+    let rows: [(&str, &[(&str, Option<&str>)], usize); 7] = [
+        ("none", &[], 1),
+        ("another value", &[("splay", Some("2h"))], 1),
+        ("one more", &[("sprawl", Some("1h"))], 2),
+        ("one less", &[("sprawl", None)], 3),
+        ("a known one", &[("spread", Some("1m"))], 3),
+        ("all removed", &[("splay", None)], 3),
+        ("another one", &[("sprawl", Some("1h"))], 4),
+    ];
+    for (sentence, edit, want) in rows {
+        annotate(&world, edit).await;
+        world.pass(seconds(10)).await;
+        let named = world.reasons().await.iter().filter(|reason| *reason == "UnknownPolicy").count();
+        assert_eq!(named, want, "{sentence}");
+    }
+    stop.cancel();
+}
+
 /// A custom resource's status is written without its metadata.
 #[tokio::test(start_paused = true)]
 async fn tutorial_cron_job_has_its_record_in_its_status() {

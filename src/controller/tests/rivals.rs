@@ -1,7 +1,6 @@
 //! Tests with another controller that starts Jobs of the same CronJobs.
 
 use super::*;
-use crate::controller::LONGEST_CREATE;
 
 /// A world at 10:00:30 with the CronJob `c`, and the Jobs that another controller makes for it.
 async fn contested(spec: Value) -> (World, impl Fn(&str) -> Value) {
@@ -66,12 +65,12 @@ async fn a_job_that_appears_during_a_takeover_is_not_another_controllers() {
     for (takes_over, counted) in [(false, 1), (true, 0)] {
         let (world, theirs) = contested(json!({})).await;
         if takes_over {
-            world.controller.take_over(LONGEST_CREATE);
+            world.controller.take_over(seconds(120));
         }
         let stop = world.work(2);
-        world.pass_until("2026-03-02T10:00:59.900Z").await;
-        world.write("POST", JOBS, &theirs("2026-03-02T10:01:00Z")).await;
-        world.pass_until("2026-03-02T10:02:30Z").await;
+        world.pass_until("2026-03-02T10:01:59.900Z").await;
+        world.write("POST", JOBS, &theirs("2026-03-02T10:02:00Z")).await;
+        world.pass_until("2026-03-02T10:02:20Z").await;
         stop.cancel();
         assert_eq!((world.seen().len(), foreign(&world)), (2, counted), "takes over: {takes_over}");
     }
@@ -127,4 +126,28 @@ async fn own_job_of_an_earlier_slot_of_the_minute_is_not_another_controllers() {
         stop.cancel();
         assert_eq!(foreign(&world), 1, "{runs_for:?}");
     }
+}
+
+/// Jobs of another owner have the names of two slots, and the CronJob is synced several times for each.
+#[tokio::test(start_paused = true)]
+async fn name_that_is_taken_is_told_of_once_for_each_slot_and_the_next_one_starts() {
+    let (world, _) = contested(json!({})).await;
+    for name in ["c-29540761", "c-29540762"] {
+        world.write("POST", JOBS, &job(name, &json!([]))).await;
+    }
+    let stop = world.work(2);
+    let told = async || world.reasons().await.iter().filter(|reason| *reason == "FailedCreate").count();
+    for (until, want) in
+        [("10:00:50", 0), ("10:01:10", 1), ("10:01:20", 1), ("10:02:10", 2), ("10:02:20", 2), ("10:03:10", 2)]
+    {
+        world.pass_until(&format!("2026-03-02T{until}Z")).await;
+        assert_eq!(told().await, want, "until {until}");
+        world.controller.queue().add(key("c"));
+    }
+    stop.cancel();
+    assert_eq!(world.seen_names().last().unwrap(), "c-29540763");
+    assert_eq!(
+        (world.get("c").await["status"]["lastScheduleTime"].clone(), foreign(&world)),
+        ("2026-03-02T10:03:00Z".into(), 0)
+    );
 }

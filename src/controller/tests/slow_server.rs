@@ -211,3 +211,61 @@ async fn later_slot_does_not_wait_for_an_unanswered_create_whose_name_another_ow
         assert!(!world.controller.creates_may_be_pending(), "{sentence}, {policy}");
     }
 }
+
+/// Replace's deletion of the Job of 10:01 meets these one after the other, and the next is not answered at all.
+#[tokio::test(start_paused = true)]
+async fn request_after_a_timeout_is_given_more_time_whatever_failed_between() {
+    let (timeout, denied, away) =
+        (Fate::Refused(504, "Timeout"), Fate::Refused(403, "Forbidden"), Fate::Refused(503, "ServiceUnavailable"));
+    let rows: [(&str, &[Fate], u64); 9] = [
+        ("nothing before", &[], 10),
+        ("a refusal", &[denied], 10),
+        ("a server that is away", &[away, away], 10),
+        ("a timeout", &[timeout], 39),
+        ("a timeout, then a refusal", &[timeout, denied], 39),
+        ("a timeout, then a server that is away and a refusal", &[timeout, away, denied], 39),
+        ("a refusal, then a timeout", &[denied, timeout], 39),
+        ("a timeout, then an answer", &[timeout, Fate::Pass], 10),
+        ("a timeout, an answer and a refusal", &[timeout, Fate::Pass, denied], 10),
+    ];
+    for (sentence, fates, limit) in rows {
+        let world = World::new("2026-03-02T10:00:30Z").await;
+        world.create_cron_job("c", json!({ "concurrencyPolicy": "Replace" })).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        let mut met = fates.to_vec().into_iter();
+        world.wire.judge(
+            move |ask| {
+                if ask.is(Verb::Delete, "jobs") { met.next().unwrap_or(Fate::Swallowed) } else { Fate::Pass }
+            },
+        );
+        world.pass_until("2026-03-02T10:04:30Z").await;
+        stop.cancel();
+        let asked = world.wire.asked(Verb::Delete, "jobs");
+        let waited = asked[fates.len() + 1].at - asked[fates.len()].at;
+        assert!((seconds(limit)..seconds(limit + 1)).contains(&waited), "{sentence}: {waited:?}");
+    }
+}
+
+/// Under Allow the slot of 10:02 starts although the create for 10:01 may be committed yet.
+#[tokio::test(start_paused = true)]
+async fn lease_is_held_for_an_unanswered_create_although_that_of_a_later_slot_was_answered() {
+    let rows = [
+        ("answered", Fate::Pass, false),
+        ("refused", Fate::Refused(403, "Forbidden"), false),
+        ("no answer in time", Fate::Refused(504, "Timeout"), true),
+    ];
+    for (sentence, fate, is_pending) in rows {
+        let world = World::new("2026-03-02T10:00:30Z").await;
+        world.create_cron_job("c", json!({})).await;
+        let until = tokio::time::Instant::now() + seconds(90) - Duration::from_millis(1);
+        world.wire.judge(move |ask| if ask.is(Verb::Create, "jobs") && ask.at < until { fate } else { Fate::Pass });
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:02:05Z").await;
+        stop.cancel();
+        assert!(world.seen_names().contains(&"c-29540762".to_owned()), "{sentence}");
+        assert_eq!(world.controller.creates_may_be_pending(), is_pending, "{sentence}");
+        world.pass_until("2026-03-02T10:02:40Z").await;
+        assert!(!world.controller.creates_may_be_pending(), "{sentence}: for as long as it may be committed");
+    }
+}

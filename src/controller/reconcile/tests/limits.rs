@@ -188,6 +188,83 @@ fn held_slots_are_told_when_it_begins_and_then_hourly() {
     assert!(told_of_blocking(&forbid).len() > 100);
 }
 
+/// A sentence, and for each sync its time, the Jobs (none: a request fails), and whether a Warning about them comes.
+type Syncs<'a> = (&'a str, Vec<(&'a str, Option<Vec<Arc<Job>>>, bool)>);
+
+#[test]
+fn warnings_about_held_slots_come_again_when_they_begin_anew_or_after_an_hour() {
+    let failed = |start: &str| ended(&format!("report-{start}"), &format!("2026-03-02T{start}:00Z"), "Failed");
+    let success = ended("report-good", "2026-03-02T10:12:00Z", "Complete");
+    let runs = |start: &str| running(&format!("report-{start}"), &format!("2026-03-02T{start}:00Z"));
+    let failures = || Some(vec![failed("09:10"), failed("09:20")]);
+    let paused: Vec<Syncs<'_>> = vec![
+        ("a pause", vec![("10:05", failures(), true), ("10:15", failures(), false), ("11:06", failures(), true)]),
+        (
+            "two pauses, and a success between",
+            vec![
+                ("10:05", failures(), true),
+                ("10:13", Some(vec![failed("09:10"), failed("09:20"), success.clone()]), false),
+                ("10:35", Some(vec![success, failed("10:20"), failed("10:30")]), true),
+                ("10:45", failures(), false),
+            ],
+        ),
+        (
+            "a pause, and what says nothing",
+            vec![("10:05", failures(), true), ("10:11", None, false), ("10:15", failures(), false)],
+        ),
+        (
+            "a deletion of the failed Jobs",
+            vec![("10:05", failures(), true), ("10:11", Some(vec![]), false), ("10:15", failures(), true)],
+        ),
+    ];
+    let stuck: Vec<Syncs<'_>> = vec![
+        ("a stuck Job", vec![("10:05", Some(vec![runs("09:00")]), true), ("10:15", Some(vec![runs("09:00")]), false)]),
+        (
+            "two stuck Jobs, and a start between",
+            vec![
+                ("10:05", Some(vec![runs("09:00")]), true),
+                ("10:15", Some(vec![]), false),
+                ("10:25", Some(vec![runs("09:50")]), true),
+            ],
+        ),
+        (
+            "two stuck Jobs, and one that is not between",
+            vec![
+                ("10:05", Some(vec![runs("09:00")]), true),
+                ("10:15", Some(vec![runs("09:50")]), false),
+                ("10:25", Some(vec![runs("09:50")]), true),
+            ],
+        ),
+        (
+            "two stuck Jobs, one right after the other",
+            vec![
+                ("10:05", Some(vec![runs("09:00")]), true),
+                ("10:25", Some(vec![runs("09:50")]), false),
+                ("11:06", Some(vec![runs("09:50")]), true),
+            ],
+        ),
+    ];
+    let ten_minutes = || json!({ "schedule": "*/10 * * * *" });
+    let pauses = with(&[(PAUSE_AFTER_FAILURES, "2")], ten_minutes());
+    let blocks = with(&[(MAX_CONCURRENT, "1"), (STUCK_AFTER, "30m")], ten_minutes());
+    for (cron_job, reason, rows) in [(pauses, "Paused", paused), (blocks, "RunStuck", stuck)] {
+        for (sentence, syncs) in rows {
+            let mut told = Vec::new();
+            for (now, jobs, is_told) in syncs {
+                let mut observation = observe(&cron_job, &jobs.iter().flatten().collect::<Vec<_>>());
+                observation.live_cron_job = Some(Ok(Arc::clone(&cron_job)));
+                if jobs.is_none() {
+                    (observation.view_is_suspect, observation.live_cron_job) = (true, Some(Err(refusal(503, ""))));
+                }
+                observation.told = told;
+                let ran = run(observation, time(&format!("2026-03-02T{now}:00Z")));
+                assert_eq!(reasons(ran.end()).contains(&reason), is_told, "{sentence}: at {now}");
+                told = ran.settlement.unwrap().told;
+            }
+        }
+    }
+}
+
 #[test]
 fn newest_slots_wait_and_the_oldest_of_them_starts_first() {
     let slots = |texts: &[&str]| texts.iter().map(|text| time(text)).collect::<Vec<_>>();
@@ -292,6 +369,26 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     assert_eq!((ran.skip(), reasons(ran.end()).contains(&"PassedOver")), (Some("max_concurrent"), false));
     let observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
     assert_eq!(run(observation, time("2026-03-02T10:30:00Z")).skip(), Some("passed_over"));
+}
+
+/// With `backlog: 0` and `stuck-after`: a Job that is deleted for a slot does not keep it from starting, and of a slot that was
+/// held up by something else no leader need know more than the Jobs show.
+#[test]
+fn backlog_zero_passes_no_slot_over_for_a_job_that_was_stuck_by_then() {
+    let rows = [
+        ("stuck before the slot", "30m, delete", running("report-29540700", "2026-03-02T09:00:00Z"), true),
+        ("deleted, and lingers", "30m, delete", terminating("report-29540700", "2026-03-02T09:00:00Z"), true),
+        ("stuck within the minute", "61m, delete", running("report-29540700", "2026-03-02T09:00:00Z"), true),
+        ("stuck later", "62m, delete", running("report-29540700", "2026-03-02T09:00:00Z"), false),
+        ("stuck, and only told of", "30m", running("report-29540700", "2026-03-02T09:00:00Z"), false),
+        ("not stuck", "5h, delete", running("report-29540700", "2026-03-02T09:00:00Z"), false),
+    ];
+    for (sentence, stuck_after, job, starts) in rows {
+        let cron_job = with(&[(BACKLOG, "0"), (STUCK_AFTER, stuck_after)], json!({ "concurrencyPolicy": FORBID }));
+        let ran = sync(&cron_job, &[&job], "2026-03-02T10:30:00Z");
+        assert_eq!(!ran.started.is_empty(), starts, "{sentence}");
+        assert_eq!(ran.skip(), (!starts).then_some("passed_over"), "{sentence}");
+    }
 }
 
 #[test]
@@ -617,6 +714,25 @@ fn after_change_wait_starts_nothing_older_than_the_change() {
     let ran = sync(&with(&[wait], json!({})), &[], "2026-03-02T10:00:05Z");
     assert_eq!(ran.started, [time(SLOT)]);
     assert_eq!(written(ran.end()).counted_from.as_deref().map(CountedFrom::time), Some(time("2026-03-02T09:00:00Z")));
+}
+
+/// A suspension that no controller saw, and a time in the object that the clock of the API server gave.
+#[test]
+fn change_that_was_undone_counts_from_now_if_its_time_is_ahead() {
+    let wait = (AFTER_CHANGE, "wait");
+    let of =
+        |generation: u64, edit: &str| annotated(&[wait], edit, json!({ "metadata": { "generation": generation } }));
+    let written = of(1, CREATED).recount(&CronJobStatus::default(), Zone::UTC, time(CREATED)).unwrap();
+    for (edit, want) in [
+        ("2026-03-02T09:50:00Z", "2026-03-02T09:50:00Z"),
+        ("2026-03-02T10:20:40Z", "2026-03-02T10:20:00Z"),
+        ("2026-03-02T12:00:00Z", "2026-03-02T10:20:00Z"),
+    ] {
+        let mut undone = CronJob::clone(&of(3, edit));
+        undone.status.counted_from = Some(Box::new(written.clone()));
+        let counted = undone.recount(&undone.status, Zone::UTC, time("2026-03-02T10:20:00Z")).unwrap();
+        assert_eq!(counted.time(), time(want), "{edit}");
+    }
 }
 
 /// The resume of a CronJob that was handed over removes an annotation, which leaves no time.

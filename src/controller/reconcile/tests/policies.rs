@@ -97,7 +97,7 @@ fn change_of_a_timing_annotation_decides_the_slots_before_it() {
         "metadata": { "creationTimestamp": "2026-02-20T08:30:00Z" },
         "status": { "lastScheduleTime": "2026-02-27T23:00:00Z" },
     });
-    let rows: [Change<'_>; 9] = [
+    let rows: [Change<'_>; 11] = [
         (
             "nothing changed",
             Some(record("2026-02-20T08:30:00Z", &[exclude])),
@@ -129,6 +129,22 @@ fn change_of_a_timing_annotation_decides_the_slots_before_it() {
             "2026-02-28T10:00:01Z",
             None,
             Some("2026-02-28T10:00:01Z"),
+        ),
+        (
+            "changed just now, by a server whose clock is ahead",
+            Some(record("2026-02-20T08:30:00Z", &[exclude])),
+            &[(EXCLUDE, "Sun")],
+            "2026-02-28T10:00:30Z",
+            None,
+            Some("2026-02-28T10:00:05Z"),
+        ),
+        (
+            "changed just now, by a server whose clock is hours ahead",
+            Some(record("2026-02-20T08:30:00Z", &[exclude])),
+            &[(EXCLUDE, "Sun")],
+            "2026-02-28T12:30:00Z",
+            None,
+            Some("2026-02-28T10:00:05Z"),
         ),
         ("new", None, &[(EXCLUDE, "Sun")], "2026-02-28T10:00:01Z", None, Some("2026-02-28T10:00:01Z")),
         (

@@ -1,0 +1,152 @@
+//! What is pending after several creates, one after the other.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::controller::tests::objects::{cron_job, time};
+
+/// A time on the day of these tests.
+fn at(clock: &str) -> DateTime<Utc> {
+    time(&format!("2026-03-02T{clock}:00Z"))
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    /// A create for the slot is sent.
+    Begin(&'static str),
+    /// It succeeds.
+    Created,
+    /// It is refused.
+    Refused,
+    /// It has no answer, and may be committed for so many seconds.
+    Unanswered(u64),
+    /// A Job of another owner has the name of the slot.
+    NameTaken(&'static str),
+    /// The status is written with this newest slot.
+    Recorded(&'static str),
+    /// So many seconds pass.
+    Pass(u64),
+}
+
+/// A sentence, the steps, the create that is still pending and for how many seconds, and for how many seconds the lease is
+/// held because of any create.
+type Row<'a> = (&'a str, &'a [Step], Option<(&'a str, u64)>, u64);
+
+#[tokio::test(start_paused = true)]
+async fn create_without_an_answer_is_pending_whatever_comes_of_those_after_it() {
+    use Step::{Begin, Created, NameTaken, Pass, Recorded, Refused, Unanswered};
+    let rows: &[Row<'_>] = &[
+        ("sent", &[Begin("10:00"), Pass(9)], Some(("10:00", 30)), 30),
+        ("created", &[Begin("10:00"), Created], None, 0),
+        ("refused", &[Begin("10:00"), Refused], None, 0),
+        ("no answer", &[Begin("10:00"), Unanswered(39), Pass(5)], Some(("10:00", 34)), 34),
+        (
+            "no answer for so long that it cannot come",
+            &[Begin("10:00"), Unanswered(39), Pass(39)],
+            Some(("10:00", 0)),
+            0,
+        ),
+        (
+            "no answer, then refused",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Refused],
+            Some(("10:00", 34)),
+            34,
+        ),
+        ("no answer, then created", &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Created], None, 0),
+        (
+            "no answer, then none from a server that has given up",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Unanswered(0)],
+            Some(("10:00", 34)),
+            34,
+        ),
+        (
+            "no answer twice",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Unanswered(39)],
+            Some(("10:00", 39)),
+            39,
+        ),
+        (
+            "refused, then no answer",
+            &[Begin("10:00"), Refused, Pass(5), Begin("10:00"), Unanswered(39)],
+            Some(("10:00", 39)),
+            39,
+        ),
+        (
+            "no answer, then the next slot is refused",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:01"), Refused],
+            None,
+            34,
+        ),
+        (
+            "no answer, then the next slot is created",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:01"), Created],
+            None,
+            34,
+        ),
+        (
+            "no answer, and none for the next slot",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:01"), Unanswered(0)],
+            Some(("10:01", 0)),
+            34,
+        ),
+        (
+            "no answer for two slots, then the third is created and recorded",
+            &[
+                Begin("10:00"),
+                Unanswered(39),
+                Pass(5),
+                Begin("10:01"),
+                Unanswered(39),
+                Pass(5),
+                Begin("10:02"),
+                Created,
+                Recorded("10:02"),
+            ],
+            None,
+            34,
+        ),
+        (
+            "no answer for two slots, the first the later one",
+            &[Begin("10:00"), Unanswered(39), Begin("10:01"), Unanswered(9), Begin("10:02"), Created],
+            None,
+            39,
+        ),
+        ("no answer, and another owner has its name", &[Begin("10:00"), Unanswered(39), NameTaken("10:00")], None, 0),
+        (
+            "no answer, and another owner has the name of another slot",
+            &[Begin("10:00"), Unanswered(39), NameTaken("10:01")],
+            Some(("10:00", 39)),
+            39,
+        ),
+        ("no answer, and its Job was found", &[Begin("10:00"), Unanswered(39), Recorded("10:00")], None, 0),
+        (
+            "no answer, and an earlier Job was found",
+            &[Begin("10:00"), Unanswered(39), Recorded("09:59")],
+            Some(("10:00", 39)),
+            39,
+        ),
+    ];
+    for (sentence, steps, want, held) in rows {
+        let mut status = PendingStatus::default();
+        for step in *steps {
+            match *step {
+                Begin(slot) => status.begin(at(slot)),
+                Created => status.created(false),
+                Refused => status.refused(false),
+                Unanswered(seconds) => status.unanswered(Instant::now() + Duration::from_secs(seconds)),
+                NameTaken(slot) => status.name_taken(at(slot)),
+                Recorded(slot) => {
+                    status.recorded(&cron_job(serde_json::json!({ "status": { "lastScheduleTime": at(slot) } })));
+                }
+                Pass(seconds) => tokio::time::advance(Duration::from_secs(seconds)).await,
+            }
+        }
+        let seconds =
+            |seconds: u64| TimeDelta::try_seconds(i64::try_from(seconds).unwrap()).filter(|wait| !wait.is_zero());
+        let want = want.map(|(slot, wait)| PendingCreate { slot: at(slot), wait: seconds(wait) });
+        assert_eq!(status.begun.and_then(|begun| begun.pending()), want, "{sentence}");
+        let left = status.may_commit_until().map(|end| end.saturating_duration_since(Instant::now()).as_secs());
+        assert_eq!(left.unwrap_or_default(), *held, "{sentence}: until any may be committed");
+        tokio::time::advance(Duration::from_secs(*held)).await;
+        assert_eq!(status.is_empty(), want.is_none(), "{sentence}: nothing is kept for ever");
+    }
+}

@@ -1,0 +1,110 @@
+//! What is kept from one sync to the next about the slot that runs keep from starting.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+use crate::controller::status::Draft;
+use crate::controller::tests::objects::{cron_job, time};
+
+/// A time on the day of these tests.
+fn at(clock: &str) -> DateTime<Utc> {
+    time(&format!("2026-03-02T{clock}:00Z"))
+}
+
+/// How a sync ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// A Job keeps the slot from starting.
+    Forbidden(&'static str),
+    /// So does a Job that is being replaced.
+    Replacing(&'static str),
+    /// The same, and the sync has deleted it for the slot.
+    Replaces(&'static str),
+    /// The slot is passed over.
+    PassedOver(&'static str),
+    /// The slot could have started, and the API server refused it.
+    Refused,
+    /// The same, after the sync has deleted Jobs for the slot.
+    RefusedAfterDeleting(&'static str),
+    /// A request failed before that was known.
+    Failed,
+    /// The CronJob is suspended.
+    Suspended,
+    /// The slot has started.
+    Started(&'static str),
+    /// No slot is due.
+    NothingDue,
+}
+
+#[test]
+fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_after_the_other() {
+    use End::{
+        Failed, Forbidden, NothingDue, PassedOver, Refused, RefusedAfterDeleting, Replaces, Replacing, Started,
+        Suspended,
+    };
+    let (ten, eleven) = ("10:00", "11:00");
+    let rows: &[(&str, &[End], Option<(&str, bool)>)] = &[
+        ("one run", &[Forbidden(ten)], Some((ten, false))),
+        ("two runs", &[Forbidden(ten), Forbidden(ten)], Some((ten, false))),
+        ("a run, over two slots", &[Forbidden(ten), Forbidden(eleven)], Some((eleven, false))),
+        ("a run, then a refusal", &[Forbidden(ten), Refused], None),
+        ("a run, then a refusal, then another run", &[Forbidden(ten), Refused, Forbidden(ten)], Some((ten, false))),
+        ("a refusal, then a run", &[Refused, Forbidden(ten)], Some((ten, false))),
+        ("a run, then what says nothing", &[Forbidden(ten), Failed, Suspended], Some((ten, false))),
+        ("a run, then the start", &[Forbidden(ten), Started(ten)], None),
+        ("a run, then an edit of the schedule", &[Forbidden(ten), NothingDue], None),
+        ("a run that is deleted", &[Replaces(ten)], Some((ten, true))),
+        ("a run that is deleted, and lingers", &[Replaces(ten), Replacing(ten)], Some((ten, true))),
+        ("two runs, of which one is deleted", &[Replaces(ten), Forbidden(ten)], Some((ten, true))),
+        ("a run that lingers, over two slots", &[Replaces(ten), Replacing(eleven)], Some((eleven, false))),
+        ("a run that is deleted for each of two slots", &[Replaces(ten), Replaces(eleven)], Some((eleven, true))),
+        (
+            "a run that someone else deletes, then one that is deleted",
+            &[Replacing(ten), Replaces(ten)],
+            Some((ten, true)),
+        ),
+        ("a run that is deleted, then a failure", &[Replaces(ten), Failed], Some((ten, true))),
+        ("a run that is deleted, then a refusal", &[Replaces(ten), Refused], Some((ten, true))),
+        ("a deletion and a refusal in one sync", &[RefusedAfterDeleting(ten)], Some((ten, true))),
+        ("a deletion and two refusals", &[RefusedAfterDeleting(ten), Refused], Some((ten, true))),
+        (
+            "a deletion, two refusals and another run",
+            &[RefusedAfterDeleting(ten), Refused, Forbidden(ten)],
+            Some((ten, true)),
+        ),
+        ("a deletion, a refusal and the start", &[Replaces(ten), Refused, Started(ten)], None),
+        ("passed over, twice", &[Forbidden(ten), PassedOver(ten), PassedOver(ten)], Some((ten, false))),
+    ];
+    let annotations =
+        |value: &str| json!({ "metadata": { "annotations": { "cronjob-controller.dev/backlog": value } } });
+    let forbid = json!({ "spec": { "concurrencyPolicy": "Forbid" } });
+    for (backlog, is_kept) in [("0", true), ("1", false)] {
+        let cron_job = cron_job(crate::controller::tests::objects::merged(annotations(backlog), forbid.clone()));
+        for (sentence, ends, want) in rows {
+            let mut observation = Observation::new(Arc::clone(&cron_job), vec![], schedule::Zone::UTC);
+            for end in *ends {
+                let (verdict, deleted_for) = match *end {
+                    Forbidden(slot) => (Verdict::Skipped(Skip::Forbid(at(slot))), None),
+                    Replacing(slot) => (Verdict::Skipped(Skip::Replacing(at(slot))), None),
+                    Replaces(slot) => (Verdict::Skipped(Skip::Replacing(at(slot))), Some(at(slot))),
+                    PassedOver(slot) => (Verdict::Skipped(Skip::PassedOver(at(slot))), None),
+                    Refused | Failed => (Verdict::Open, None),
+                    RefusedAfterDeleting(slot) => (Verdict::Open, Some(at(slot))),
+                    Suspended => (Verdict::Skipped(Skip::Suspended), None),
+                    Started(slot) => {
+                        (Verdict::Started { slot: at(slot), missed: schedule::missed::Missed::None }, None)
+                    }
+                    NothingDue => (Verdict::NothingDue, None),
+                };
+                let mut draft = Draft::new(&cron_job, &Edits::default());
+                draft.verdict = verdict;
+                draft.may_start = matches!(end, Refused | RefusedAfterDeleting(_) | Started(_));
+                let settlement = draft.put_off(Outcome::Done);
+                observation.blocked = blocked(&observation, &settlement, deleted_for);
+            }
+            let want = want.filter(|_| is_kept).map(|(slot, deletes)| Blocked { slot: at(slot), deletes });
+            assert_eq!(observation.blocked, want, "backlog {backlog}: {sentence}");
+        }
+    }
+}
