@@ -109,6 +109,8 @@ async fn nothing_is_kept_of_a_cron_job_of_which_nothing_is_known() {
 /// Each edit removes the record with the policies, and no status was written between.
 #[tokio::test]
 async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_on_and_is_new_once() {
+    type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], Option<&'a str>);
+
     let (at, known) = (|clock: &str| objects::time(&format!("2026-11-20T{clock}:00Z")), cron_job("a", "10"));
     let mut with_record = CronJob::clone(&known);
     with_record.status.counted_from = Some(Box::new(known.counted_at(at("09:00"))));
@@ -116,7 +118,7 @@ async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_
     let remove = |memories: &Memories, clock: &str| {
         memories.change(&known, |memory| memory.record_removed = Some(Box::new(known.counted_at(at(clock)))));
     };
-    let rows: [(&str, &[&str], &[&str], Option<&str>); 5] = [
+    let rows: [Row<'_>; 5] = [
         ("one edit", &["10:10"], &[], Some("10:10")),
         ("two edits before a sync", &["10:10", "10:20"], &[], Some("10:20")),
         ("two edits, each before a sync", &["10:10"], &["10:20"], Some("10:20")),
@@ -126,7 +128,9 @@ async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_
     for (sentence, first, second, want) in rows {
         let memories = Memories::default();
         for edits in [first, second] {
-            edits.iter().for_each(|edit| remove(&memories, edit));
+            for edit in edits {
+                remove(&memories, edit);
+            }
             let recalled = recall(&memories, &known);
             assert_eq!(recalled.record_is_new, !edits.is_empty(), "{sentence}");
             memories.settled(&known, None, recalled.carried);

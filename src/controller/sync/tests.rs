@@ -39,12 +39,14 @@ enum End {
 
 #[test]
 fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_after_the_other() {
+    type Row<'a> = (&'a str, &'a [End], Option<(&'a str, bool)>);
+
     use End::{
         Failed, Forbidden, NothingDue, PassedOver, Refused, RefusedAfterDeleting, Replaces, Replacing, Started,
         Suspended,
     };
     let (ten, eleven) = ("10:00", "11:00");
-    let rows: &[(&str, &[End], Option<(&str, bool)>)] = &[
+    let rows: &[Row<'_>] = &[
         ("one run", &[Forbidden(ten)], Some((ten, false))),
         ("two runs", &[Forbidden(ten), Forbidden(ten)], Some((ten, false))),
         ("a run, over two slots", &[Forbidden(ten), Forbidden(eleven)], Some((eleven, false))),

@@ -267,11 +267,13 @@ async fn invalid_policy_holds_the_cron_job_until_an_edit_and_unknown_ones_are_na
 
 #[tokio::test(start_paused = true)]
 async fn unknown_policies_are_named_again_when_others_are_added_or_removed() {
+    type Row<'a> = (&'a str, &'a [(&'a str, Option<&'a str>)], usize);
+
     let world = World::new("2026-03-02T09:59:30Z").await;
     create(&world, json!({ "schedule": "0 0 1 1 *" }), &[("splay", "1h")]).await;
     let stop = world.work(2);
     // (an edit, its annotations, how often they were named until then)
-    let rows: [(&str, &[(&str, Option<&str>)], usize); 7] = [
+    let rows: [Row<'_>; 7] = [
         ("none", &[], 1),
         ("another value", &[("splay", Some("2h"))], 1),
         ("one more", &[("sprawl", Some("1h"))], 2),

@@ -233,12 +233,10 @@ async fn request_after_a_timeout_is_given_more_time_whatever_failed_between() {
         world.create_cron_job("c", json!({ "concurrencyPolicy": "Replace" })).await;
         let stop = world.work(2);
         world.pass_until("2026-03-02T10:01:30Z").await;
-        let mut met = fates.to_vec().into_iter();
-        world.wire.judge(
-            move |ask| {
-                if ask.is(Verb::Delete, "jobs") { met.next().unwrap_or(Fate::Swallowed) } else { Fate::Pass }
-            },
-        );
+        let mut met: std::collections::VecDeque<Fate> = fates.iter().copied().collect();
+        world.wire.judge(move |ask| {
+            if ask.is(Verb::Delete, "jobs") { met.pop_front().unwrap_or(Fate::Swallowed) } else { Fate::Pass }
+        });
         world.pass_until("2026-03-02T10:04:30Z").await;
         stop.cancel();
         let asked = world.wire.asked(Verb::Delete, "jobs");

@@ -89,7 +89,7 @@ impl Workers {
     /// A key that may be handed out, and could have been for as long as a timer may be late.
     fn may_be_handed_out(&self) -> Option<(Key, Priority)> {
         let mut queue = self.queue.shared.state.lock().queue.clone();
-        queue.get(|| now() - GRAIN)
+        queue.get(|| now().checked_sub(GRAIN).unwrap())
     }
 
     fn check(&self, what: &str) {

@@ -245,9 +245,9 @@ fn warnings_about_held_slots_come_again_when_they_begin_anew_or_after_an_hour() 
         ),
     ];
     let ten_minutes = || json!({ "schedule": "*/10 * * * *" });
-    let pauses = with(&[(PAUSE_AFTER_FAILURES, "2")], ten_minutes());
+    let with_pause = with(&[(PAUSE_AFTER_FAILURES, "2")], ten_minutes());
     let blocks = with(&[(MAX_CONCURRENT, "1"), (STUCK_AFTER, "30m")], ten_minutes());
-    for (cron_job, reason, rows) in [(pauses, "Paused", paused), (blocks, "RunStuck", stuck)] {
+    for (cron_job, reason, rows) in [(with_pause, "Paused", paused), (blocks, "RunStuck", stuck)] {
         for (sentence, syncs) in rows {
             let mut told = Vec::new();
             for (now, jobs, is_told) in syncs {
