@@ -15,9 +15,9 @@ spec:
 YAML
 }
 
-# The number of CronJobs that are due together, and the number of Jobs to prune at once.
+# The number of CronJobs that are due together, and the number of running Jobs to replace at once.
 CROWD=400
-HOARD=600
+HOARD=30
 
 # The CronJobs, created before a controller runs.
 prepare() {
@@ -27,19 +27,22 @@ prepare() {
         cron_job shop orders '* * * * *' 'completions: 0'
         cron_job shop failing '* * * * *' 'activeDeadlineSeconds: 1'
         cron_job shop stuck '* * * * *' '' 'concurrencyPolicy: Forbid'
-        cron_job hoard hoarder '0 0 1 1 *' '' "successfulJobsHistoryLimit: $((2 * HOARD))"
+        cron_job hoard hoarder '* * * * *' '' $'concurrencyPolicy: Replace\n  suspend: true'
     } | kubectl create -f -
-    local uid
+    local uid slot
     uid=$(kubectl -n hoard get cronjob hoarder -o jsonpath='{.metadata.uid}')
+    # As if a controller had started them: each has the name and the time of a slot.
     for number in $(seq $HOARD); do
+        slot=$(($(date +%s) / 60 - number))
         cat <<YAML
 apiVersion: batch/v1
 kind: Job
 metadata:
   namespace: hoard
-  name: hoarder-$number
+  name: hoarder-$slot
+  annotations: {batch.kubernetes.io/cronjob-scheduled-timestamp: "$(date -u -d "@$((slot * 60))" +%FT%TZ)"}
   ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: hoarder, uid: $uid, controller: true}]
-spec: {completions: 0, template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.com/none}]}}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.com/none}]}}}
 ---
 YAML
     done | kubectl create -f - >/dev/null
@@ -142,8 +145,13 @@ black_hole() {
     black_hole_port=$(sed 's/.*://' "$dir/black-hole.log")
 }
 
-# slow NAMESPACE OPERATION: requests for Jobs there hang.
+# slow NAMESPACE OPERATION [SECONDS]: requests for Jobs there hang; with SECONDS they are allowed after that time.
 slow() {
+    local allows="timeoutSeconds: 30"
+    if [ -n "${3:-}" ]; then
+        allows="timeoutSeconds: $3
+  failurePolicy: Ignore"
+    fi
     kubectl create -f - <<YAML
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -155,15 +163,15 @@ webhooks:
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: $1}}
   admissionReviewVersions: [v1]
   sideEffects: None
-  timeoutSeconds: 30
+  $allows
 YAML
 }
 
 slow_api() {
     black_hole
-    slow hoard DELETE
-    kubectl -n hoard patch cronjob hoarder --type=merge -p '{"spec": {"successfulJobsHistoryLimit": 1}}'
-    provoked CronJobControllerSyncStuck "$((HOARD - 1)) Jobs to prune, and an admission webhook that does not answer"
+    slow hoard DELETE 9
+    kubectl -n hoard patch cronjob hoarder --type=merge -p '{"spec": {"suspend": false}}'
+    provoked CronJobControllerSyncStuck "$HOARD running Jobs to replace, and an admission webhook that takes nine seconds for each"
     crowd
     slow crowd CREATE
     provoked CronJobControllerQueueNotDrained "$CROWD CronJobs due, and an admission webhook that does not answer"

@@ -42,7 +42,6 @@
 //! 21. In the final state, a slot that no policy holds any more starts within a few seconds.
 //! 22. What is reported about another controller is true: see [`rivals`].
 //! 23. In the calm, each slot that nothing holds starts within a few seconds, and before its deadline: see [`punctual`].
-//! 24. After a refusal, a slot starts as soon as docs/reliability.md promises: see [`recovery`].
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.

@@ -103,7 +103,9 @@ impl<'a> Start<'a> {
         // A sync decides by the time of its beginning.
         let limit = IN_TIME + TimeDelta::milliseconds(i64::try_from(LONGEST_SYNC).unwrap());
         let due = self.versions.iter().map(|version| version.due(self.slot)).max()?;
-        let is_late = self.sent.clock - due > limit && self.all(|version| version.backlog() == Some(0));
+        // A slot that a pause held starts once that ends, as the newest one of many missed.
+        let counts = |version: &Version| version.backlog() == Some(0) && version.pauses_after().is_none();
+        let is_late = self.sent.clock - due > limit && self.all(counts);
         // In the calm, clocks were set right, by less than a minute.
         let led = self.author_time(self.leads_since? + LONGEST_SYNC)? < due;
         let was_tried = tried.is_some_and(|tried| tried < self.sent.at);

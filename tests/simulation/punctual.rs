@@ -44,7 +44,9 @@ pub fn late(sim: &Sim, calm_since: Millis) -> Vec<String> {
             continue;
         }
         let begin = sim.wall(calm_since.max(cron.edited() + SEEN_WITHIN));
-        for slot in slots(version, begin, sim.wall(sim.now())) {
+        // A slot from before is decided, although its spread delays it.
+        let is_later = |slot: &DateTime<Utc>| *slot > sim.wall(cron.edited());
+        for slot in slots(version, begin, sim.wall(sim.now())).into_iter().filter(is_later) {
             judged += 1;
             if let Some(what) = wrong(&state.model, (uid, cron), slot, sim, &mut excused) {
                 found.push(format!("{}/{}: {slot} {what}", cron.namespace, cron.name));
