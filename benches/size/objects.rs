@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use chrono::{DateTime, Datelike, Days, NaiveTime, SecondsFormat, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, Datelike, Days, Months, NaiveTime, SecondsFormat, TimeDelta, Timelike, Utc};
 use cronjob_controller::api::batch_v1::CronJob;
 use cronjob_controller::api::{Interner, Object};
 
@@ -63,8 +63,8 @@ impl World {
         while day.day() > 28 {
             day = day + Days::new(1);
         }
-        // About a month before the next slot.
-        let last = day - Days::new(31);
+        // The slot before the next one, which months of different lengths separate.
+        let last = day - Months::new(1);
         let time = TimeDelta::minutes(i64::try_from(hour * 60 + minute).unwrap_or_default());
         let last = last.and_time(NaiveTime::MIN).and_utc() + time;
         (format!("{minute} {hour} {} * *", day.day()), last.max(self.due - TimeDelta::days(29)), TimeDelta::days(30))
