@@ -208,5 +208,10 @@ pub fn compare_resource_versions(a: &str, b: &str) -> Option<std::cmp::Ordering>
     Some(a.parse::<u64>().ok()?.cmp(&b.parse::<u64>().ok()?))
 }
 
+/// Whether what shows every change up to version `seen` shows that of version `wanted`, of the same kind of objects.
+pub fn shows(seen: &str, wanted: &str) -> bool {
+    compare_resource_versions(seen, wanted).is_some_and(std::cmp::Ordering::is_ge)
+}
+
 #[cfg(test)]
 mod tests;

@@ -278,7 +278,7 @@ impl<L: LeaseLock> LeaderElector<L> {
             ..ObjectMeta::default()
         };
         let lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
-        let started = (Instant::now(), self.leadership.suspended());
+        let started = (Instant::now(), self.clock.suspended());
         self.may_hold = true;
         let written = self.call("create", self.lock.create(&lease)).await?;
         self.holds(written, record, started);
@@ -287,7 +287,7 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     async fn update(&mut self, record: LeaderElectionRecord) -> Result<(), LockError> {
         let lease = self.replacement(&record);
-        let started = (Instant::now(), self.leadership.suspended());
+        let started = (Instant::now(), self.clock.suspended());
         self.may_hold = true;
         let written = self.call("update", self.lock.update(&lease)).await?;
         self.holds(written, record, started);

@@ -22,7 +22,7 @@ use super::pages::{PAGE_SIZE, Pages, page_size};
 use super::store::Questions;
 use super::store_updater::{Listing, StoreUpdater};
 use super::transport::{Endpoint, EventStream};
-use crate::api::{Object, compare_resource_versions};
+use crate::api::{Object, compare_resource_versions, shows};
 
 /// A page must arrive completely within this time.
 const PAGE_DEADLINE: Duration = Duration::from_secs(60);
@@ -325,10 +325,7 @@ impl<T: Object> Reflector<T> {
 
     /// Answers the question if the store shows all that it is about.
     fn answer(&self, question: &mut Option<Question>) {
-        let shows = |newest: &str| {
-            compare_resource_versions(&self.resource_version, newest).is_some_and(std::cmp::Ordering::is_ge)
-        };
-        if let Some(answered) = question.take_if(|question| shows(&question.newest)) {
+        if let Some(answered) = question.take_if(|question| shows(&self.resource_version, &question.newest)) {
             self.mirror.answer(answered.number);
         }
     }

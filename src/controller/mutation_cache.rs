@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::retained::Retained;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Uid, compare_resource_versions};
+use crate::api::{Uid, compare_resource_versions, shows};
 
 /// How long a watch may lag behind own writes before the cache is suspect. Watches usually lag by milliseconds.
 pub const EXPIRY: Duration = Duration::from_secs(30);
@@ -85,9 +85,7 @@ impl MutationCache {
             return Vec::new();
         }
         let shown = shown();
-        let has_caught_up =
-            |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(Ordering::is_ge);
-        self.created.retain(|created| !has_caught_up(&created.value));
+        self.created.retain(|created| !shows(&shown, &created.value.resource_version));
         self.unseen().cloned().collect()
     }
 

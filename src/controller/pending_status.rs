@@ -52,9 +52,10 @@ impl BegunCreate {
 impl PendingStatus {
     /// A create of the Job for `slot` is about to be sent.
     pub fn begin(&mut self, slot: DateTime<Utc>) {
-        let other = self.begun.filter(|begun| begun.slot != slot).and_then(|begun| begun.may_commit_until);
+        let before = self.last_may_commit_until();
+        let is_repeated = self.begun.is_some_and(|begun| begun.slot == slot);
+        let (earlier, other) = if is_repeated { (before, None) } else { (None, before) };
         self.others = self.others.max(other);
-        let earlier = self.begun.filter(|begun| begun.slot == slot).and_then(|begun| begun.may_commit_until);
         self.begun = Some(BegunCreate { slot, earlier, may_commit_until: Some(Instant::now() + LONGEST_CREATE) });
     }
 
@@ -82,15 +83,18 @@ impl PendingStatus {
         }
     }
 
+    fn last_may_commit_until(&self) -> Option<Instant> {
+        self.begun?.may_commit_until
+    }
+
     /// Until when any create with an unknown result may be committed.
     pub fn may_commit_until(&self) -> Option<Instant> {
-        self.begun.and_then(|begun| begun.may_commit_until).max(self.others)
+        self.last_may_commit_until().max(self.others)
     }
 
     /// Whether the status lacks an edit, or the last create may still be committed.
     pub fn is_open(&self) -> bool {
-        let last = self.begun.and_then(|begun| begun.may_commit_until);
-        !self.edits.is_empty() || last.is_some_and(|end| Instant::now() < end)
+        !self.edits.is_empty() || self.last_may_commit_until().is_some_and(|end| Instant::now() < end)
     }
 
     /// The status in `cron_job` was written.

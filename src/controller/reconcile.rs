@@ -136,13 +136,12 @@ impl<'a> Sync<'a> {
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
         let newest = newest_unrecorded(self.observation, self.draft.base);
         // A sync that ended early has not found that the slot was started, so that its status does not tell of it.
-        let stays = newest.as_ref().filter(|(slot, _)| self.draft.status.last_schedule_time < Some(*slot));
-        let stays = stays.map(|(_, uid)| (*uid).clone());
-        let unrecorded = newest.map(|(_, uid)| uid.clone());
+        let stays = newest.filter(|(slot, _)| self.draft.status.last_schedule_time < Some(*slot)).map(|(_, uid)| uid);
+        let unrecorded = newest.map(|(_, uid)| uid);
         let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
-        let unanswered = unanswered.filter(|job| stays.as_ref() != Some(&job.uid));
+        let unanswered = unanswered.filter(|job| stays != Some(&job.uid));
         let goes_first =
-            |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid) && unrecorded.as_ref() != Some(&job.uid);
+            |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid) && unrecorded != Some(&job.uid);
         let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(goes_first);
         if !first.is_empty() {
             return Plan::Prune { jobs: first, next: outcome.next_slot() };
@@ -153,7 +152,7 @@ impl<'a> Sync<'a> {
         if draft.base.controller_kind.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
         }
-        Plan::Settle(Settlement { prune, unrecorded, not_pruned, ..draft.settle(outcome) })
+        Plan::Settle(Settlement { prune, unrecorded: unrecorded.cloned(), not_pruned, ..draft.settle(outcome) })
     }
 
     /// A child whose name and scheduled-timestamp agree was made by a CronJob controller, which may have died before

@@ -29,13 +29,10 @@ struct State {
 }
 
 impl State {
-    fn now_suspended(&self) -> Duration {
-        self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.suspended())
-    }
-
     /// How long the machine was suspended after the moments were set.
     fn slept(&self) -> Duration {
-        self.now_suspended().saturating_sub(self.suspended)
+        let now = self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.suspended());
+        now.saturating_sub(self.suspended)
     }
 }
 
@@ -144,11 +141,6 @@ impl Leadership {
     pub(super) fn taken_over(&self, takeover: Takeover) {
         let mut state = self.0.lock();
         state.takeover = state.takeover.max(takeover);
-    }
-
-    /// How long the machine has been suspended so far.
-    pub(super) fn suspended(&self) -> Duration {
-        self.0.lock().now_suspended()
     }
 
     /// Moves the fence after a successful write of the lease. `suspended` is how long the machine had been suspended when the

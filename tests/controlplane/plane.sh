@@ -4,6 +4,18 @@
 
 controlplane=${CONTROLPLANE_BIN:-tests/controlplane/bin/$(<tests/controlplane/kubernetes-version)/controlplane}
 
+# Ends the script that sources this, when it traps EXIT with it: kills its children and the processes that $dir/*.pid name, and
+# keeps $dir after a failure.
+stop() {
+    local status=$?
+    trap - EXIT INT TERM
+    # shellcheck disable=SC2046
+    kill -KILL $(cat "$dir"/*.pid 2>/dev/null) $(jobs -p) 2>/dev/null || true
+    wait 2>/dev/null || true
+    if [ "$status" = 0 ]; then rm -rf "$dir"; else echo "logs are kept in $dir" >&2; fi
+    exit "$status"
+}
+
 free_port() {
     local port
     while port=$((RANDOM % 10000 + 20000)); do

@@ -103,7 +103,7 @@ impl Invariants {
         let ago = |then: Millis| TimeDelta::milliseconds(i64::try_from(sent.at.saturating_sub(then)).unwrap());
         let due: DateTime<Utc> = version.due(slot);
         let waited = (sent.clock - due).min(ago(refused.max(cron.stirred).max(cron.edited()).max(led)));
-        self.coverage.count("judged", "attempt after a refusal");
+        self.coverage.count("measured", "attempt after a refusal");
         self.coverage.max("greatest", "wait after a refusal, s", u64::try_from(waited.num_seconds()).unwrap_or(0));
         let over = (waited - longest).num_seconds();
         self.coverage.max(

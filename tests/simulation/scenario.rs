@@ -313,17 +313,22 @@ impl Scenario {
         }
     }
 
+    /// Of the CronJobs of a namespace, this percentage keeps fewer than so many Jobs of each kind as their history.
+    pub fn keep_little(&mut self, rng: &mut Rng, namespace: &str, percentage: u64, fewer_than: u64) {
+        for cron_job in self.cron_jobs.iter_mut().filter(|cron_job| cron_job.namespace == namespace) {
+            if rng.percent(percentage) {
+                cron_job.spec.limits = (Some(rng.range(0, fewer_than)), Some(rng.range(0, fewer_than)));
+            }
+        }
+    }
+
     /// Adds refusals of all statuses of a namespace, where some CronJobs keep no history.
     fn refuse(&mut self, rng: &mut Rng) {
         if rng.percent(70) {
             return;
         }
         let namespace = *rng.pick(&NAMESPACES);
-        for cron_job in self.cron_jobs.iter_mut().filter(|cron_job| cron_job.namespace == namespace) {
-            if rng.percent(50) {
-                cron_job.spec.limits = (Some(rng.range(0, 2)), Some(rng.range(0, 2)));
-            }
-        }
+        self.keep_little(rng, namespace, 50, 2);
         let refusals = Fault::refusals(rng, 200, namespace, self);
         self.faults.extend(refusals);
     }

@@ -98,11 +98,7 @@ impl Scenario {
             return;
         }
         let namespace = *rng.pick(&NAMESPACES);
-        for cron_job in self.cron_jobs.iter_mut().filter(|cron_job| cron_job.namespace == namespace) {
-            if rng.percent(40) {
-                cron_job.spec.limits = (Some(rng.range(0, 3)), Some(rng.range(0, 3)));
-            }
-        }
+        self.keep_little(rng, namespace, 40, 3);
         let victim = if rng.percent(50) { 0 } else { 1 + rng.range(0, self.cron_jobs.len() as u64) };
         let mut at = self.moment(rng, 3 * MINUTE);
         for number in 400..400 + rng.range(1, 5) {

@@ -2,12 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::controller::tests::objects::{cron_job, time};
-
-/// A time on the day of these tests.
-fn at(clock: &str) -> DateTime<Utc> {
-    time(&format!("2026-03-02T{clock}:00Z"))
-}
+use crate::controller::tests::objects::{at, cron_job};
 
 #[derive(Clone, Copy)]
 enum Step {

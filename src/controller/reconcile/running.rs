@@ -44,12 +44,9 @@ impl Sync<'_> {
     pub(super) fn blocker(&self) -> Option<Blocker> {
         let limit = self.most_at_a_time()?;
         let blocker = self.limits.max_concurrent.map_or(Blocker::Forbid, Blocker::MaxConcurrent);
-        let freed = self.rescues_after().map(|age| (age, self.only_record()));
-        let is_freed = |job: &Arc<Job>| {
-            freed
-                .as_ref()
-                .is_some_and(|(age, kept)| self.is_older(job, *age) && (job.deleting || *kept != Some(&job.uid)))
-        };
+        let freed = self.rescues_after();
+        let kept = freed.and_then(|_| self.only_record());
+        let is_freed = |job: &Arc<Job>| freed.is_some_and(|age| self.frees(job, age, kept));
         let blocking = self.unfinished().filter(|job| !job.is_some_and(is_freed)).count();
         (blocking >= limit).then_some(blocker)
     }
@@ -94,6 +91,11 @@ impl Sync<'_> {
         (self.lingering(age) < LINGERING).then_some(age)
     }
 
+    /// Whether a stuck Job is deleted for a slot, or was: all but the one that is kept.
+    fn frees(&self, job: &Job, age: TimeDelta, kept: Option<&Uid>) -> bool {
+        self.is_older(job, age) && (job.deleting || kept != Some(&job.uid))
+    }
+
     /// The Job that alone shows which slots were started, until the status tells of its slot.
     fn only_record(&self) -> Option<&Uid> {
         newest_unrecorded(self.observation, self.draft.base).map(|(_, uid)| uid)
@@ -106,7 +108,7 @@ impl Sync<'_> {
         let remaining = self.unfinished().filter(|job| !job.is_some_and(|job| job.deleting && self.is_older(job, age)));
         let needed = (remaining.count() + 1).saturating_sub(limit);
         let kept = self.only_record();
-        let is_stuck = |job: &&Arc<Job>| !job.deleting && self.is_older(job, age) && kept != Some(&job.uid);
+        let is_stuck = |job: &&Arc<Job>| !job.deleting && self.frees(job, age, kept);
         let mut stuck: Vec<_> = self.unfinished().flatten().filter(is_stuck).collect();
         stuck.sort_by(|a, b| (a.start_time, &a.name).cmp(&(b.start_time, &b.name)));
         stuck.into_iter().take(needed).cloned().collect()

@@ -4,12 +4,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::tests::objects::{cron_job, job, time};
-
-/// A time on the day of these tests.
-fn at(clock: &str) -> DateTime<Utc> {
-    time(&format!("2026-03-02T{clock}:00Z"))
-}
+use crate::controller::tests::objects::{at, cron_job, job};
 
 #[derive(Clone, Copy, Debug)]
 enum Edit {

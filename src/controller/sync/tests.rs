@@ -5,12 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::controller::status::Draft;
-use crate::controller::tests::objects::{cron_job, time};
-
-/// A time on the day of these tests.
-fn at(clock: &str) -> DateTime<Utc> {
-    time(&format!("2026-03-02T{clock}:00Z"))
-}
+use crate::controller::tests::objects::{at, cron_job};
 
 /// How a sync ends.
 #[derive(Clone, Copy)]

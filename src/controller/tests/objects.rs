@@ -13,6 +13,11 @@ pub fn time(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
+/// A minute of the day on which `cron_job` last fired, such as "10:00".
+pub fn at(clock: &str) -> DateTime<Utc> {
+    time(&format!("2026-03-02T{clock}:00Z"))
+}
+
 /// Merges `patch` into `base`: objects recursively, anything else is replaced.
 pub fn merge(base: &mut Value, patch: Value) {
     match (base, patch) {
