@@ -7,7 +7,8 @@
 //! Upstream moves an instant forward one unit at a time (month, day, hour, minute, second) and starts over whenever a unit
 //! wraps around. Where a step of a month or a day lands depends on the zone, since a midnight may not exist. The walk therefore
 //! affects the result and is kept. While the offset is known to stay the same, many steps become one addition. If no step of
-//! the walk can land on an irregular local time, which is the usual case, `direct` computes the answer without walking.
+//! the walk can land on an irregular local time, which is the usual case, `direct` computes the answer without walking, and a walk
+//! that goes on from a midnight leaps over the days without a match.
 
 use super::civil::{self, Date, SECONDS_PER_DAY};
 use super::steps::Steps;
@@ -144,11 +145,17 @@ impl<D: Days> Fields<D> {
     /// The walk as upstream does it.
     #[cold]
     fn walk(&self, from: i64, until: i64, span: Span, transitions: &'static Transitions, steps: &mut Steps) -> Search {
-        let mut walk = Walk::new(transitions, span, from, steps);
+        self.go(Walk::new(transitions, span, from, steps), until)
+    }
+
+    fn go(&self, mut walk: Walk<'_>, until: i64) -> Search {
         // Around a change of offset the walk goes back by less than a day.
         let until = until.saturating_add(SECONDS_PER_DAY);
         let year_limit = walk.date.year + 5;
         loop {
+            if walk.leaps && walk.floored && !self.leap(&mut walk) {
+                return Search::Never;
+            }
             if walk.date.year > year_limit || walk.t > until || walk.steps.are_taken() {
                 return Search::Never;
             }
@@ -165,6 +172,20 @@ impl<D: Days> Fields<D> {
                 return Search::Found(walk.t);
             }
         }
+    }
+
+    /// From a midnight, moves to that of the next matching day, if no step on the way can land on an irregular local time.
+    /// `false` if no day matches.
+    fn leap(&self, walk: &mut Walk<'_>) -> bool {
+        if walk.second_of_day != 0 || walk.t < walk.span.calm_start || self.fires_on(walk.days) {
+            return true;
+        }
+        match self.later_midnight(walk.days, &walk.span, walk.transitions, walk.steps) {
+            Some(Some(midnight)) => walk.move_to(midnight),
+            Some(None) => return false,
+            None => {}
+        }
+        true
     }
 
     fn seek_month(&self, walk: &mut Walk<'_>, until: i64) -> bool {
@@ -294,6 +315,8 @@ struct Walk<'s> {
     second_of_day: i64,
     /// Upstream's `added`: whether the smaller units have been reset to their start.
     floored: bool,
+    /// Whether it moves over many days at once.
+    leaps: bool,
     steps: &'s mut Steps,
     /// How often [`Self::is_stuck`] looked, and where the walk was when it last did so for the 2^n-th time.
     looks: u32,
@@ -319,7 +342,7 @@ impl<'s> Walk<'s> {
         let second_of_day = local.rem_euclid(SECONDS_PER_DAY);
         let date = civil::from_days(days);
         let (looks, seen, stuck) = (0, None, false);
-        Self { transitions, t, span, days, date, second_of_day, floored: false, steps, looks, seen, stuck }
+        Self { transitions, t, span, days, date, second_of_day, floored: false, leaps: true, steps, looks, seen, stuck }
     }
 
     /// Whether the walk loops forever: it is at the same instant in the same loop as before, and what it does next depends on

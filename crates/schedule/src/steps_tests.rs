@@ -197,6 +197,8 @@ fn each_part_of_a_search_counts_its_steps() {
         ..Calendar::default()
     };
     let skipped = composite(zone("America/New_York"), &skipped);
+    let gaps = Calendar { lines: Some(Lines::parse("30 2 * 3 SUN#2").unwrap()), ..Calendar::default() };
+    let gaps = composite(zone("America/New_York"), &gaps);
     let rows = [
         ("a month", plain("0 0 30 2 *"), midday("2026-03-01"), 4, 10),
         ("a walk", plain("TZ=Europe/Berlin 30 2 * * *"), midday("2026-03-28"), 3, 100),
@@ -213,6 +215,7 @@ fn each_part_of_a_search_counts_its_steps() {
             2,
             20,
         ),
+        ("a walk over years", gaps, midday("2026-05-01"), 20, 60),
         ("days that the clock skips", skipped, midday("2026-05-01"), 40, 300),
         ("a day that is never open", with("0 3 6 1 *", "01-06", upstream), midday("2026-05-01"), 1, 10),
     ];

@@ -74,6 +74,22 @@ impl<D: Days> Fields<D> {
         transitions: &'static Transitions,
         steps: &mut Steps,
     ) -> Option<Search> {
+        let Some(midnight) = self.later_midnight(day, span, transitions, steps)? else { return Some(Search::Never) };
+        let end = if midnight < span.end { span.end } else { transitions.span(midnight).end };
+        let minute_of_day = self.hour.trailing_zeros() * 60 + self.minute.trailing_zeros();
+        let found = midnight + i64::from(minute_of_day) * MINUTE;
+        (found < end).then_some(Search::Found(found))
+    }
+
+    /// The midnight at which the walk arrives on the first matching day after `day`; `span` gives the offset of `day`.
+    /// `Some(None)` if no day matches until the end of the fifth year.
+    pub(super) fn later_midnight(
+        &self,
+        day: i64,
+        span: &Span,
+        transitions: &'static Transitions,
+        steps: &mut Steps,
+    ) -> Option<Option<i64>> {
         let next = if self.month & Self::EVERY_DAY != 0 {
             DayAfter { earliest: day, day: day + 1, fires: true }
         } else {
@@ -86,19 +102,10 @@ impl<D: Days> Fields<D> {
         if !calm {
             return None;
         }
-        if !next.fires {
-            return Some(Search::Never);
-        }
         let local = next.day * SECONDS_PER_DAY;
-        let (midnight, end) = if span.reads_as_itself(local) {
-            (local - offset, span.end)
-        } else {
-            let midnight = transitions.instant_of_local(local);
-            (midnight, transitions.span(midnight).end)
-        };
-        let minute_of_day = self.hour.trailing_zeros() * 60 + self.minute.trailing_zeros();
-        let found = midnight + i64::from(minute_of_day) * MINUTE;
-        (found < end).then_some(Search::Found(found))
+        let reads = span.reads_as_itself(local);
+        let midnight = || if reads { local - offset } else { transitions.instant_of_local(local) };
+        Some(next.fires.then(midnight))
     }
 
     /// The first day after `day` that it has, in the rest of that year and the five years after it.
@@ -155,6 +162,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::fields::Walk;
     use crate::{Kind, Schedule, Zone};
 
     /// Specs with long walks, at the hours and days of changes of offset.
@@ -177,11 +185,14 @@ mod tests {
         "0 3 29 2 *",
         "0 0 31 2 *",
         "5 4 * 3,4,10,11 6",
+        "30 2 8-14 3 *",
+        "30 2 * 3,10 0",
+        "5-55/10 0,2 25-31 3,9 *",
     ];
 
     /// Tests every zone at instants around its own changes of offset and at others.
     #[test]
-    fn direct_answer_equals_the_walks() {
+    fn direct_answer_and_the_walk_that_leaps_equal_the_walk_by_steps() {
         let mut rng = StdRng::seed_from_u64(7);
         let (mut direct, mut walked) = (0, 0);
         for tz in TZ_VARIANTS {
@@ -199,12 +210,16 @@ mod tests {
                 let Kind::Fields(fields) = Schedule::parse_standard(&spec, Zone::UTC).unwrap().0 else { panic!() };
                 let span = transitions.span(from);
                 let steps = &mut Steps::new();
+                let mut by_steps = Walk::new(transitions, span, from, steps);
+                by_steps.leaps = false;
+                let by_steps = fields.go(by_steps, i64::MAX);
+                assert_eq!(fields.walk(from, i64::MAX, span, transitions, steps), by_steps, "{spec} from {from}");
                 let Some(found) = fields.direct(from, &span, transitions, steps) else {
                     walked += 1;
                     continue;
                 };
                 direct += 1;
-                assert_eq!(found, fields.walk(from, i64::MAX, span, transitions, steps), "{spec} from {from}");
+                assert_eq!(found, by_steps, "{spec} from {from}");
             }
         }
         assert!(direct > walked, "{direct} direct, {walked} walked");
