@@ -273,6 +273,10 @@ fn load_is_shown_with_and_without_spread() {
         let report = check(&[source], &rules, NOW.parse().unwrap());
         serde_json::from_str::<serde_json::Value>(&render(&report, Format::Json)).unwrap()["load"].clone()
     };
+    let each_minute = seeded(&spread.replace("0 3 * * *", "* * * * *"), None);
+    for hour in each_minute["hours"].as_array().unwrap() {
+        assert_eq!(hour["runsADay"], 240.0, "also at both ends of the week: {hour}");
+    }
     assert_ne!(seeded(&spread, None), json["load"], "another seed gives other delays");
     assert_eq!(seeded(&spread, None), seeded(&plain, what_if_spread));
 }

@@ -387,6 +387,21 @@ fn resume_with_after_change_wait_is_said_to_start_nothing() {
     );
 }
 
+/// A slot that waits for its spread is not due yet.
+#[test]
+fn resume_with_after_change_wait_is_said_to_start_what_waits_for_its_spread() {
+    let annotations = json!({"cronjob-controller.dev/after-change": "wait", "cronjob-controller.dev/spread": "1h"});
+    let change = json!({"metadata": {"annotations": annotations}, "spec": {"suspend": true}});
+    let slot = instant("2026-11-23T02:00:00Z");
+    let due = slot + cron_job(&change).offset();
+    assert!(due > slot + TimeDelta::seconds(1));
+    for (now, next) in [(due - TimeDelta::seconds(1), due), (due, due + TimeDelta::days(1))] {
+        let text = format!("If it were resumed now, it would run at {}.", moment(Zone::UTC, next));
+        let summary = explained(&change, vec![], &now.to_rfc3339()).summary;
+        assert!(summary.ends_with(&text), "{now}: {summary}");
+    }
+}
+
 #[test]
 fn reason_that_prevents_every_run_comes_first() {
     let rows: Vec<Row> = vec![

@@ -5,6 +5,7 @@ use prometheus::Registry;
 use super::support::NAMESPACE;
 use super::*;
 use crate::controller::PRUNE_RETRY;
+use crate::controller::history::MOST_PRUNED;
 use crate::metrics::encode;
 use crate::workqueue::QueueGroup;
 
@@ -255,17 +256,26 @@ async fn a_pruning_that_failed_is_tried_again_before_the_next_slot() {
 #[tokio::test(start_paused = true)]
 async fn a_long_history_that_cannot_be_pruned_is_tried_again_after_a_minute_and_not_at_once() {
     let ends = |_: &crate::api::batch_v1::Job| Some((Duration::from_secs(1), Ending::Complete));
-    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", ends).await;
-    world.create_cron_job("c", json!({ "successfulJobsHistoryLimit": 100 })).await;
-    world.work(2);
-    world.pass_until("2026-03-02T10:50:30Z").await;
-    assert_eq!(world.list(JOBS).await.len(), 50);
-    world.wire.judge(|ask| if ask.is(Verb::Delete, "jobs") { Fate::Refused(403, "Forbidden") } else { Fate::Pass });
-    let change = json!({ "spec": { "successfulJobsHistoryLimit": 0, "schedule": "0 0 1 1 *" } });
-    world.write("PATCH", &format!("{CRON_JOBS}/c"), &change).await;
-    world.pass(seconds(150)).await;
-    let tried = world.wire.count(Verb::Delete, "jobs");
-    assert!((16..=40).contains(&tried), "{tried} deletions in 150 s");
+    let rows = [
+        ("refused", Fate::Refused(403, "Forbidden"), 16..=40),
+        ("gone, and the watch has yet to show it", Fate::Refused(404, "NotFound"), MOST_PRUNED..=MOST_PRUNED),
+    ];
+    for (sentence, fate, expected) in rows {
+        let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", ends).await;
+        world.create_cron_job("c", json!({ "successfulJobsHistoryLimit": 100 })).await;
+        world.work(2);
+        world.pass_until("2026-03-02T10:50:30Z").await;
+        assert_eq!(world.list(JOBS).await.len(), 50, "{sentence}");
+        world.wire.judge(move |ask| {
+            let there = Duration::from_millis(100);
+            if ask.is(Verb::Delete, "jobs") { Orders { there, fate, ..Orders::default() } } else { Orders::default() }
+        });
+        let change = json!({ "spec": { "successfulJobsHistoryLimit": 0, "schedule": "0 0 1 1 *" } });
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &change).await;
+        world.pass(seconds(150)).await;
+        let tried = world.wire.count(Verb::Delete, "jobs");
+        assert!(expected.contains(&tried), "{sentence}: {tried} deletions in 150 s");
+    }
 }
 
 /// The clock runs two hours ahead for a while. By that clock, a slot in between has missed its deadline.

@@ -308,6 +308,26 @@ fn waiting_slot_whose_name_is_taken_lets_the_next_one_start() {
     assert_eq!(ran.started, [time("2026-03-02T10:40:00Z")]);
 }
 
+/// If each were tried again once the other was found taken, the sync would never rest, and the third would never start.
+#[test]
+fn two_waiting_slots_whose_names_are_taken_are_tried_once_each() {
+    let spec = json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": FORBID });
+    let mut observation = observe(&with(&[(BACKLOG, "3")], spec), &[]);
+    for name in ["report-29540780", "report-29540790"] {
+        let foreign = job(name, name, json!({ "metadata": { "ownerReferences": [] } }));
+        observation.learn_job(foreign.name.clone(), Ok(foreign));
+    }
+    for taken in ["2026-03-02T10:20:00Z", "2026-03-02T10:30:00Z"] {
+        observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
+        let Plan::Settle(settlement) = reconcile(&observation, time("2026-03-02T10:40:30Z")) else { panic!("{taken}") };
+        assert_eq!(settlement.name_taken, Some(time(taken)));
+        observation.name_taken_reported = settlement.name_taken;
+    }
+    observation.create = None;
+    let ran = run(observation, time("2026-03-02T10:40:30Z"));
+    assert_eq!(ran.started, [time("2026-03-02T10:40:00Z")]);
+}
+
 #[test]
 fn newer_job_of_another_controller_passes_waiting_slots_over() {
     let spec = json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": FORBID });
@@ -599,6 +619,9 @@ fn failures_pause_until_a_success_or_their_deletion() {
     let success = json!({ "status": { "lastSuccessfulTime": "2026-03-02T09:20:00Z" } });
     let recovered = annotated(&[(PAUSE_AFTER_FAILURES, "2")], CREATED, success);
     assert_eq!(sync(&recovered, &[&one, &two], "2026-03-02T10:00:05Z").started.len(), 1, "its Job is gone");
+    let older = ended("older", "2026-03-02T07:00:00Z", "Complete");
+    let ran = sync(&recovered, &[&older, &one, &two], "2026-03-02T10:00:05Z");
+    assert_eq!(ran.started.len(), 1, "its Job is gone, and that of an older success is not");
     // The newest held slot starts afterwards, unless the policy is to wait.
     let both = with(&[(PAUSE_AFTER_FAILURES, "2"), (AFTER_CHANGE, "wait")], json!({}));
     let ran = sync(&both, &[&one, &two], "2026-03-02T10:00:05Z");
