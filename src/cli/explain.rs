@@ -87,7 +87,7 @@ pub struct Explanation {
     notes: Vec<String>,
     /// The Warnings that a controller recorded, newest first.
     pub(super) warnings: Vec<Said>,
-    /// The oldest run that is due and has not started.
+    /// When the oldest run that has not started became due, its delay of `spread` included.
     #[serde(skip)]
     pub(crate) due_since: Option<DateTime<Utc>>,
     #[serde(skip)]
@@ -368,15 +368,16 @@ impl<'a> Case<'a> {
         std::iter::successors(next(from), move |t| next(*t)).take_while(move |t| *t <= now)
     }
 
-    /// The oldest run that is due and could start, or is blocked.
+    /// When the oldest run became due that could start, or is blocked.
     fn due_since(&self) -> Option<DateTime<Utc>> {
-        match self.sync.settlement.verdict {
+        let oldest = match self.sync.settlement.verdict {
             Verdict::Started { slot, .. } => self.startable(slot).first().copied(),
             Verdict::Skipped(Skip::Forbid(_) | Skip::NameTaken(_) | Skip::MaxConcurrent(_) | Skip::Replacing(_)) => {
                 self.slots_since_the_last().next()
             }
             _ => None,
-        }
+        };
+        oldest.map(|slot| self.cron_job.due(slot))
     }
 
     /// A run that a sync would start now.

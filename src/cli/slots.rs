@@ -225,7 +225,7 @@ impl<'a> History<'a> {
             }
             State::Paused => (Fate::Skipped, Reason::Paused, summary),
             State::Starting => (Fate::Due, Reason::None, "it is about to start"),
-            State::Overdue if self.explanation.due_since.is_none_or(|since| slot >= since) => {
+            State::Overdue if self.explanation.due_since.is_none_or(|since| cron_job.due(slot) >= since) => {
                 (Fate::Due, Reason::None, "no controller has started it; explain with the name says more")
             }
             State::Waiting | State::Overdue => {

@@ -146,8 +146,9 @@ impl Case<'_> {
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
         let limits = self.cron_job.limits();
         let next = self.sync.settlement.outcome.next_slot()?.slot.max(self.now);
-        // The controller also comes back to look at a Job that will be stuck by then, or at a deadline.
-        let comes_back = limits.stuck_after.is_some_and(|stuck| !stuck.delete) || limits.replace_waits;
+        // The controller also comes back to look at a Job that will be stuck by then, or at a slot whose time to start ends.
+        let comes_back =
+            limits.stuck_after.is_some_and(|stuck| !stuck.delete) || limits.replace_waits || limits.backlog == Some(0);
         let due = || Some(self.cron_job.due(self.schedule()?.next_after(self.cron_job.nominal(self.now))?));
         if comes_back { due() } else { Some(next) }
     }

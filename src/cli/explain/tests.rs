@@ -246,6 +246,8 @@ fn policies_that_hold_a_run_are_explained() {
         ),
     );
     let running = || vec![job(thursday, "cj", None)];
+    let blocked = "It is blocked: Job nightly-29917560 has been running for 3d00h, and concurrencyPolicy is Forbid. 3 runs were \
+                   skipped since. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would start at once.";
     let rows: Vec<Row> = vec![
         (
             "as many as may run",
@@ -283,6 +285,15 @@ fn policies_that_hold_a_run_are_explained() {
             "It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
              also one made with kubectl create job --from, or when the failed ones are deleted.",
             Some("starts nothing"),
+        ),
+        (
+            "it will be too late soon",
+            held("backlog", "0", "Forbid"),
+            running(),
+            "2026-11-22T02:00:30Z",
+            State::Blocked,
+            blocked,
+            Some("is skipped if Job nightly-29917560 still runs"),
         ),
         (
             "it is too late",

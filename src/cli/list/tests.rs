@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::*;
@@ -73,6 +74,28 @@ fn table_says_what_is_late_and_what_blocks() {
     let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());
     assert_eq!(got, want);
     assert_eq!(listing(&[], Zone::UTC, instant(NOW)).lines(), ["There are no CronJobs."]);
+}
+
+#[test]
+fn a_run_that_waits_for_its_spread_is_not_late_by_that() {
+    for change in [
+        json!({"status": {"lastScheduleTime": YESTERDAY}}),
+        json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {
+            "lastScheduleTime": YESTERDAY, "active": [{"kind": "Job", "name": name_of(YESTERDAY), "namespace": "shop", "uid": name_of(YESTERDAY)}],
+        }}),
+    ] {
+        let mut known = known("late", change.clone(), &[(YESTERDAY, None)]);
+        let mut spread = change;
+        spread["metadata"] = json!({
+            "name": "late", "annotations": {"cronjob-controller.dev/spread": "4h"},
+            "managedFields": [{"manager": "kubectl", "time": "2026-11-01T12:00:00Z"}],
+        });
+        known.facts.cron_job = cron_job(&spread);
+        let delay = known.facts.cron_job.offset();
+        assert!(delay > TimeDelta::minutes(5));
+        let listing = listing(&[known], Zone::UTC, instant(NOW));
+        assert_eq!(listing.cron_jobs[0].due_since, Some(instant(TODAY) + delay), "{spread}");
+    }
 }
 
 #[test]
