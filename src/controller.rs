@@ -29,7 +29,7 @@ use schedule::{Zone, missed};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ControllerKind, EventType, Manage, NameConflict, ObjectName, Publish, ResourceKind, Uid};
@@ -285,10 +285,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// only keys with a pending status. Matches upstream `processNextWorkItem`.
     pub async fn process_next_work_item(&self) -> bool {
         let Some(key) = self.parts.queue.get().await else { return false };
-        if !self.parts.queue.shutting_down() || self.owes_at_the_end(&key) {
-            self.process(&key).await;
+        let work = async {
+            if !self.parts.queue.shutting_down() || self.owes_at_the_end(&key) {
+                self.process(&key).await;
+            }
+            self.settle_at_the_end(&key).await;
+        };
+        if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+            self.back_off_after_panic(&key);
         }
-        self.settle_at_the_end(&key).await;
         self.parts.queue.done(&key);
         true
     }
@@ -341,9 +346,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             }
             Ok(Outcome::Failed(failure)) => self.retry(key, &failure),
             Err(_) => {
-                self.parts.metrics.sync_panics_total.inc();
-                error!(cronjob = %key, "a sync panicked; the key is backed off");
-                self.parts.queue.add_rate_limited(key.clone());
+                self.back_off_after_panic(key);
                 self.keep_next_slot(key);
             }
         }

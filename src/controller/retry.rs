@@ -3,11 +3,10 @@
 //! Guarantees: a key has a timer for its next slot after every sync, however it ends. The backoff depends on the scope
 //! of the failure ([`FailureClass`]), and on how many of the same scope the key had since its last success.
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 use super::Controller;
 use super::concurrency_limiter::{Begun, Signal};
@@ -62,11 +61,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Requeues a key at its next slot, however long its backoff.
     pub(super) fn keep_next_slot(&self, key: &ObjectName) {
-        let next_slot = || self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job));
-        // The schedule may be what made a sync panic.
-        if let Ok(Some(next)) = std::panic::catch_unwind(AssertUnwindSafe(next_slot)) {
+        if let Some(next) = self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job)) {
             self.parts.queue.add_at_uncounted(key.clone(), self.time_of(next));
         }
+    }
+
+    /// Requeues a key whose sync panicked, or what followed its sync.
+    pub(super) fn back_off_after_panic(&self, key: &ObjectName) {
+        self.parts.metrics.sync_panics_total.inc();
+        error!(cronjob = %key, "a sync panicked; the key is backed off");
+        self.parts.queue.add_rate_limited(key.clone());
     }
 
     /// Sets the number of workers.

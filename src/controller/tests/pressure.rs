@@ -110,6 +110,21 @@ async fn slot_after_a_panic_has_its_timer() {
     assert!(timers.after.is_some());
 }
 
+/// Here the clock panics, which is read before and after each sync.
+#[tokio::test(start_paused = true)]
+async fn a_panic_outside_the_sync_costs_neither_the_worker_nor_the_key() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    world.create_cron_job("poison", json!({})).await;
+    world.ready().await;
+    let queue = world.controller.queue();
+    queue.add(key("poison"));
+    world.clock.step(chrono::DateTime::<chrono::Utc>::MAX_UTC - world.clock.now());
+    tokio::time::advance(seconds(1)).await;
+    assert!(world.controller.process_next_work_item().await);
+    assert_eq!((queue.processing(), queue.num_requeues(&key("poison"))), (0, 1));
+    assert!(queue.scheduled_for(&key("poison")).unwrap().after.is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn key_that_failed_often_comes_back_as_soon_as_its_class_allows_and_at_its_slot() {
     let refused = |code, message: &str| {
