@@ -64,6 +64,14 @@ fn slots_with_a_calendar() {
     let hours = "2026-01-01T00:00:00Z";
     let rows: &[Row] = &[
         (
+            "a single time among those of a line, and one that meets one of them",
+            berlin,
+            "@daily",
+            lines("0 12 * * *;@at 2026-02-01T18:00;@at 2026-02-02T12:00"),
+            "2026-02-01T00:00:00Z",
+            &["2026-02-01T11:00:00Z", "2026-02-01T17:00:00Z", "2026-02-02T11:00:00Z", "2026-02-03T11:00:00Z"],
+        ),
+        (
             "a gap moves to its end",
             berlin,
             "30 2 * * *",
