@@ -15,7 +15,7 @@ KWOK_VERSION := v0.8.0
 # kubebuilder calls it IMG.
 IMAGE ?= $(or $(IMG),cronjob-controller:latest)
 
-# Which of manifests/ `make deploy` applies: default (the same as instead), sharded, annotated, single-namespace, tutorial, or
+# Which of manifests/ `make deploy` applies: default (the same as instead), annotated, single-namespace, tutorial, or
 # tutorial-self-signed.
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64

@@ -4,12 +4,11 @@
 //! writes nothing. On SIGTERM or SIGINT the work in flight finishes, and the lease is released after the last write. The
 //! work in flight has [`GRACE`] for that; [`shutdown`](crate::shutdown) sets the time of every step. A leader that lost its
 //! lease stops at once. Workers that hang delay neither the election nor the end of the process (`runtimes`), and a leader whose
-//! workers all hang loses its lease. In a sharded cluster the same holds for each shard: see `shards`.
+//! workers all hang loses its lease.
 //!
 //! Matches `Run` in upstream `cmd/kube-controller-manager/app/controllermanager.go`, for the enabled controllers: they share
 //! one lease, one leadership check and one event writer; each has its own informers and queue.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +42,6 @@ use crate::metrics::{
 };
 use crate::options::{Config, ControllerKind, LeaderElectionConfig};
 use crate::server::HealthCheck;
-use crate::sharding::Shard;
 use crate::shutdown::{GRACE, LAST_CONNECTIONS, LAST_EVENTS};
 use crate::sim;
 use crate::traces::Traces;
@@ -57,7 +55,6 @@ mod replica;
 mod requests;
 mod runtimes;
 mod serving;
-mod shards;
 mod warm;
 
 use self::caches::{Caches, LookAtCaches};
@@ -172,12 +169,10 @@ struct ControllerContext {
     ends: CancellationToken,
 }
 
-/// The work of this process.
-enum Work {
-    /// Everything, under leader election if it is enabled.
-    Whole(Box<ShardControllers>, Option<Box<Elector>>),
-    /// This replica's share of the shards.
-    Share(Box<shards::ShardManager>),
+/// The work of this process, under leader election if it is enabled.
+struct Work {
+    controllers: Controllers,
+    elector: Option<Elector>,
 }
 
 impl ControllerContext {
@@ -219,14 +214,14 @@ impl ControllerContext {
         })
     }
 
-    /// The recorder for the events of one set of controllers, and the task that writes them.
-    fn recorder(&self, seed: u64) -> (Arc<dyn events::EventRecorder>, events::EventSinkTask) {
+    /// The recorder for events, and the task that writes them.
+    fn recorder(&self) -> (Arc<dyn events::EventRecorder>, events::EventSinkTask) {
         let discarded = self.metrics.events_discarded_total.clone();
         let config = events::Config {
             max_queued: MAX_PENDING_EVENTS,
             max_pending: MAX_PENDING_EVENTS,
             max_in_flight: EVENTS_IN_FLIGHT,
-            seed: Some(seed),
+            seed: Some(self.seed),
             ..events::Config::default()
         };
         let (recorder, sink) = events::Recorder::new(config, Arc::clone(&self.clock), move |reason| {
@@ -238,7 +233,7 @@ impl ControllerContext {
         }
     }
 
-    /// A candidate for leases, with this identity and this source of randomness.
+    /// A candidate for the lease, with this identity and this source of randomness.
     fn candidate(
         &self,
         settings: &LeaderElectionConfig,
@@ -264,10 +259,8 @@ impl ControllerContext {
         served: Vec<JoinHandle<()>>,
         stop: CancellationToken,
     ) -> Result<(), AppError> {
-        let result = match work {
-            Work::Whole(mut controllers, elector) => controllers.run(elector.map(|elector| *elector), &stop).await,
-            Work::Share(manager) => manager.run(&stop).await,
-        };
+        let Work { mut controllers, elector } = work;
+        let result = controllers.run(elector, &stop).await;
         // The process ends as requested; its lease was left to expire.
         let result = result.or_else(AppError::unless_pending);
         end(&self.ends, served).await;
@@ -280,50 +273,28 @@ impl ControllerContext {
 
 impl Work {
     fn new(context: &Arc<ControllerContext>, candidate: Option<Candidate>) -> Result<Self, AppError> {
-        match candidate {
-            Some(candidate) if context.config.shards > NonZeroU32::MIN => {
-                Ok(Self::Share(Box::new(shards::ShardManager::new(context, candidate))))
-            }
-            candidate => {
-                let (recorder, sink) = context.recorder(context.seed);
-                let elector = match candidate {
-                    None => None,
-                    Some(mut candidate) => {
-                        let name = candidate.settings.name.clone();
-                        Some(Box::new(candidate.elector(&name, Arc::clone(&recorder))?))
-                    }
-                };
-                let controllers = ShardControllers::new(context, Shard::WHOLE, context.seed, &recorder, sink);
-                Ok(Self::Whole(Box::new(controllers), elector))
-            }
-        }
+        let (recorder, sink) = context.recorder();
+        let elector = candidate.map(|candidate| candidate.elector(Arc::clone(&recorder))).transpose()?;
+        Ok(Self { controllers: Controllers::new(context, &recorder, sink), elector })
     }
 
     /// The state of all caches in use.
     fn caches(&self) -> LookAtCaches {
-        match self {
-            Self::Whole(controllers, _) => controllers.caches(),
-            Self::Share(manager) => manager.caches(),
-        }
+        self.controllers.caches()
     }
 
     /// The health of leader election, if it is enabled.
     fn health(&self) -> Option<ElectionHealth> {
-        match self {
-            Self::Whole(_, elector) => {
-                let adaptor = elector.as_ref()?.healthz_adaptor(election::HEALTH_TIMEOUT);
-                Some(Arc::new(move || adaptor.check()))
-            }
-            Self::Share(manager) => Some(manager.health()),
-        }
+        let adaptor = self.elector.as_ref()?.healthz_adaptor(election::HEALTH_TIMEOUT);
+        Some(Arc::new(move || adaptor.check()))
     }
 }
 
 /// The health check of the election.
 type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// The controllers of one shard and what feeds them. They share no state with other shards. Dropping this ends them.
-struct ShardControllers {
+/// The controllers and what feeds them. Dropping this ends them.
+struct Controllers {
     context: Arc<ControllerContext>,
     instances: Vec<ControllerInstance>,
     gate: Arc<election::Gate>,
@@ -347,8 +318,6 @@ impl ControllerContext {
     fn instance(
         &self,
         (controller_kind, queues): &(ControllerKind, QueueGroup),
-        shard: Shard,
-        seed: u64,
         recorder: &Arc<dyn events::EventRecorder>,
         gate: &Arc<election::Gate>,
         informers: &mut JoinSet<()>,
@@ -361,17 +330,17 @@ impl ControllerContext {
                 .pausing_at_due(PAUSE_AT_DUE),
         );
         let counted = Arc::new(queues.join(&queue));
-        let seed = seed ^ (controller_kind as u64);
+        let seed = self.seed ^ (controller_kind as u64);
         let namespaces = &config.namespaces;
         let mut cron_job_informer =
-            Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(controller_kind.parent);
+            Informer::<CronJob>::new(client.clone(), namespaces, seed).of_resource(controller_kind.parent);
         let (manage, policies) = (config.manage_of(controller_kind), config.policies.clone());
         cron_job_informer = cron_job_informer.selecting(move |cron_job| {
             policies.apply(cron_job);
             manage.takes(cron_job)
         });
         let mut job_informer =
-            Informer::<Job>::of_shard(client.clone(), namespaces, shard, !seed).of_resource(controller_kind.child);
+            Informer::<Job>::new(client.clone(), namespaces, !seed).of_resource(controller_kind.child);
         cache_metrics.watch(controller_kind.name, &mut cron_job_informer);
         cache_metrics.watch(controller_kind.name, &mut job_informer);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
@@ -379,7 +348,7 @@ impl ControllerContext {
             |all: &CronJobMetrics| all.join(controller_kind, Arc::clone(&cron_jobs), Arc::clone(clock), local_zone().0);
         let name_conflict_informer = controller_kind
             .fears_name_conflicts
-            .then(|| Informer::<NameConflict>::of_shard(client.clone(), namespaces, shard, seed.rotate_left(32)));
+            .then(|| Informer::<NameConflict>::new(client.clone(), namespaces, seed.rotate_left(32)));
         let controller = Controller::new(Parts {
             controller_kind,
             manage,
@@ -409,17 +378,15 @@ impl ControllerContext {
             informers.spawn(sim::bind(informer.run(ends.clone())));
         }
         if let Some(observer) = observer {
-            observer.built(shard, Arc::downgrade(&controller));
+            observer.built(Arc::downgrade(&controller));
         }
         ControllerInstance { controller, cron_jobs, jobs, _counted: counted }
     }
 }
 
-impl ShardControllers {
+impl Controllers {
     fn new(
         context: &Arc<ControllerContext>,
-        shard: Shard,
-        seed: u64,
         recorder: &Arc<dyn events::EventRecorder>,
         sink: events::EventSinkTask,
     ) -> Self {
@@ -427,7 +394,7 @@ impl ShardControllers {
         let _entered = context.workers.enter();
         let gate = Arc::new(election::Gate::default());
         let mut informers = JoinSet::new();
-        let instance = |kind| context.instance(kind, shard, seed, recorder, &gate, &mut informers);
+        let instance = |kind| context.instance(kind, recorder, &gate, &mut informers);
         let instances = context.queues.iter().map(instance).collect();
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
         events.spawn(sim::bind({
@@ -462,13 +429,6 @@ impl ShardControllers {
             }
         };
         unless_one_ends(&mut informers, led).await
-    }
-
-    /// As [`Self::run`], under a leadership that was won before.
-    async fn run_led(&mut self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
-        let mut informers = std::mem::take(&mut self.informers);
-        let mut events = std::mem::take(&mut self.events);
-        unless_one_ends(&mut informers, self.work_to_end(&mut events, leadership, stop)).await
     }
 
     /// Works until `stop`, then writes the pending events while time remains and this process leads. No more events follow.
@@ -534,8 +494,7 @@ impl ControllerInstance {
                 controller.doubt_absent_lease();
             }
             let ControllerContext { config, client, clock, .. } = &*context;
-            let shards = usize::try_from(config.shards.get()).unwrap_or(usize::MAX);
-            let workers = config.concurrent_cronjob_syncs.get().div_ceil(shards);
+            let workers = config.concurrent_cronjob_syncs.get();
             // With a rate limit, those requests would use up the tokens of the slot.
             let _warm = config.kube_api.is_none().then(|| {
                 let warm = warm::keep_warm(controller.queue().clone(), Arc::clone(clock), client.clone(), workers);

@@ -45,7 +45,6 @@ use store_updater::StoreUpdater;
 use transport::Endpoint;
 
 use crate::api::{Interner, Object, ResourceKind};
-use crate::sharding::Shard;
 use crate::sim;
 
 /// Decides whether a decoded object is kept, and may modify it. For the store and its handlers, an object that is not kept
@@ -56,7 +55,6 @@ pub type Select<T> = Arc<dyn Fn(&mut T) -> bool + Send + Sync>;
 pub struct Informer<T> {
     client: Client,
     resource: ResourceKind,
-    shard: Shard,
     select: Select<T>,
     store: Arc<Store<T>>,
     handlers: Vec<Arc<dyn ResourceEventHandler<T>>>,
@@ -68,17 +66,11 @@ impl<T: Object> Informer<T> {
     /// An informer that does nothing until [`Self::run`]. An empty list means all namespaces; a duplicate is watched once.
     /// `seed` decides the jitter of waits and timeouts.
     pub fn new(client: Client, namespaces: &[String], seed: u64) -> Self {
-        Self::of_shard(client, namespaces, Shard::WHOLE, seed)
-    }
-
-    /// Like [`Self::new`], for the namespaces in `shard`. The server is asked for this shard only. Objects of other shards
-    /// are skipped, whether or not the server can filter them.
-    pub fn of_shard(client: Client, namespaces: &[String], shard: Shard, seed: u64) -> Self {
         let scopes = if namespaces.is_empty() {
             vec![None]
         } else {
-            let owned = namespaces.iter().filter(|namespace| shard.owns(namespace));
-            let mut unique: Vec<Option<Arc<str>>> = owned.map(|namespace| Some(namespace.as_str().into())).collect();
+            let mut unique: Vec<Option<Arc<str>>> =
+                namespaces.iter().map(|namespace| Some(namespace.as_str().into())).collect();
             unique.sort_unstable();
             unique.dedup();
             unique
@@ -86,7 +78,6 @@ impl<T: Object> Informer<T> {
         Self {
             client,
             resource: T::RESOURCE,
-            shard,
             select: Arc::new(|_| true),
             store: Arc::new(Store::new(scopes)),
             handlers: Vec::new(),
@@ -133,11 +124,8 @@ impl<T: Object> Informer<T> {
         let interner = Arc::new(Interner::default());
         let mut reflectors = JoinSet::new();
         for (scope, namespace) in self.store.scopes().enumerate() {
-            // A named namespace is wanted as a whole.
-            let selector = if namespace.is_none() { self.shard.selector() } else { None };
-            let endpoint = Endpoint::new(self.client.clone(), self.resource.path(namespace.as_deref()), selector);
+            let endpoint = Endpoint::new(self.client.clone(), self.resource.path(namespace.as_deref()));
             let mirror = StoreUpdater {
-                shard: self.shard,
                 select: Arc::clone(&self.select),
                 store: Arc::clone(&self.store),
                 dispatcher: Arc::clone(&dispatcher),

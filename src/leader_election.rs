@@ -15,9 +15,7 @@ mod config;
 pub mod decision;
 mod leadership;
 mod lease_lock;
-mod leases;
 mod record;
-pub mod shares;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +34,6 @@ use self::decision::{Action, ElectorIdentity, Knowledge, Observed, may_renew, ne
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
 pub use self::leadership::{HealthzAdaptor, Leadership, Takeover};
 pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
-pub use self::leases::Leases;
 pub use self::record::LeaderElectionRecord;
 
 /// How often a release is tried: an answer may be lost, or a renewal still in flight may win the race.
@@ -131,16 +128,6 @@ impl<L: LeaseLock> LeaderElector<L> {
         };
         elector.master_status(false);
         Ok(elector)
-    }
-
-    /// Starts with an earlier observation of the lease: the time for which it stayed unchanged counts from then.
-    #[must_use]
-    pub fn having_observed(mut self, observed: Observed) -> Self {
-        // A renewal needs a version that this elector has read or written itself.
-        if observed.record.holder_identity != self.config.identity {
-            self.observed = Some(observed);
-        }
-        self
     }
 
     /// The health check of this elector; `timeout` is tolerated beyond the end of the lease (upstream: 20 s).
@@ -242,12 +229,9 @@ impl<L: LeaseLock> LeaderElector<L> {
             Action::Create(record) => Ok(self.create(record).await?),
             Action::Update(record) => {
                 let Some(seen) = &self.observed else { return Ok(self.update(record).await?) };
-                let is_own = seen.record.holder_identity == self.config.identity;
-                if is_own {
+                if seen.record.holder_identity == self.config.identity {
                     self.hooks.on_slowpath.iter().for_each(|hook| hook());
-                }
-                // If this elector has not written it, an earlier term of this process has (with shards, it outlives a term).
-                if !is_own || !self.may_hold {
+                } else {
                     self.leadership.taken_over(seen.record.takeover());
                 }
                 Ok(self.update(record).await?)

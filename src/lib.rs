@@ -18,7 +18,6 @@ pub mod logging;
 pub mod metrics;
 pub mod options;
 pub mod server;
-pub mod sharding;
 pub mod shutdown;
 pub mod sim;
 pub mod terminal;

@@ -71,8 +71,6 @@ pub struct Config {
     pub publish: Publish,
     /// The number of workers.
     pub concurrent_cronjob_syncs: NonZeroUsize,
-    /// The number of shards for all replicas together; more than one only with leader election.
-    pub shards: NonZeroU32,
     /// The client-side limit on requests; `None` is no limit.
     pub kube_api: Option<RateLimit>,
     /// Leader election; `None` is off.
@@ -107,7 +105,6 @@ impl Config {
             policies: PolicyOptions::default(),
             publish: Publish::default(),
             concurrent_cronjob_syncs,
-            shards: NonZeroU32::MIN,
             kube_api: None,
             leader_election: None,
             secure: None,

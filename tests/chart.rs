@@ -15,10 +15,9 @@ use testkit::fixture::control_plane::{ControlPlane, Extras};
 use testkit::tools;
 
 /// A mode of the chart, which is an overlay, and the namespace that the overlay names.
-const MODES: [(&str, &str); 6] = [
+const MODES: [(&str, &str); 5] = [
     ("instead", "cronjob-controller-system"),
     ("annotated", "cronjob-controller-system"),
-    ("sharded", "cronjob-controller-system"),
     ("single-namespace", "team-a"),
     ("tutorial", "cronjob-tutorial-system"),
     ("tutorial-self-signed", "cronjob-tutorial-system"),
@@ -189,7 +188,6 @@ fn rows() -> Vec<Row> {
         (&["--set=namespaces={a,b}"], deployment, pointer("args/7"), json!("--namespace=a,b")),
         (&["--set=cronjobMetrics=5000"], deployment, pointer("args/7"), json!("--cronjob-metrics=5000")),
         (&["--set=extraArgs={--policies=false}"], deployment, pointer("args/7"), json!("--policies=false")),
-        (&["--set=mode=sharded,shards=8"], deployment, pointer("args/7"), json!("--shards=8")),
         (&["--set=priorityClassName=high"], deployment, "/spec/template/spec/priorityClassName", json!("high")),
         (&["--set=priorityClassName="], deployment, "/spec/template/spec/priorityClassName", Value::Null),
         (&["--set=nodeSelector.disk=ssd"], deployment, "/spec/template/spec/nodeSelector", json!({"disk": "ssd"})),
@@ -275,10 +273,9 @@ fn policies_and_guard_follow_the_cluster_unless_a_value_says_whether() {
     let deny = "cronjob-controller-annotation-names Warn, cronjob-controller-annotation-values Deny";
     let guard = "cronjob-controller-jobs Deny, cronjob-controller-status Deny";
     let (both, denying) = (format!("{warn}, {guard}"), format!("{deny}, {guard}"));
-    let rows: [(&str, &str, &[&str], &str); 13] = [
+    let rows: [(&str, &str, &[&str], &str); 12] = [
         ("a cluster with such policies", "instead", &[has], &both),
         ("the same, beside the in-tree controller", "annotated", &[has], &both),
-        ("the same, with shards", "sharded", &[has], &both),
         ("nothing cluster-scoped", "single-namespace", &[has], ""),
         ("its guard would be for another kind", "tutorial", &[has], ""),
         ("a cluster without, or none", "instead", &[], ""),
@@ -408,15 +405,13 @@ async fn real_api_server_admits_every_mode_and_a_release_is_upgraded_and_rolled_
     let before = kubectl(&args);
     let policies = || kubectl(&["get", "validatingadmissionpolicies", "-o", "name"]).lines().count();
     assert_eq!(policies(), 4, "this server has such policies");
-    let parts = "--set=verbosity=4,mode=sharded,policies=false,guard=false,prometheus.create=true";
+    let parts = "--set=verbosity=4,mode=annotated,policies=false,guard=false,prometheus.create=true";
     helm(&["upgrade", "cronjob-controller", &chart, system, parts]);
-    assert!(kubectl(&args).contains("--shards=4") && kubectl(&args).contains("-v=4"), "{}", kubectl(&args));
-    assert!(kubectl(&["get", "role", system, "-o", "name"]).contains("cronjob-controller-sharding"));
+    assert!(kubectl(&args).contains("--manage=annotated") && kubectl(&args).contains("-v=4"), "{}", kubectl(&args));
     assert_eq!(policies(), 0, "turned off");
     helm(&["rollback", "cronjob-controller", "1", system]);
     assert_eq!(policies(), 4);
     assert_eq!(kubectl(&args), before);
-    assert!(!kubectl(&["get", "role", system, "-o", "name"]).contains("cronjob-controller-sharding"));
     helm(&["uninstall", "cronjob-controller", system]);
     assert_eq!(policies(), 0, "left over");
     for kinds in [

@@ -26,8 +26,7 @@ use testkit::fixture::control_plane::{ControlPlane, Extras};
 use testkit::tools;
 
 /// All overlays to deploy.
-const OVERLAYS: [&str; 7] =
-    ["default", "instead", "sharded", "single-namespace", "tutorial", "tutorial-self-signed", "annotated"];
+const OVERLAYS: [&str; 6] = ["default", "instead", "single-namespace", "tutorial", "tutorial-self-signed", "annotated"];
 
 fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")
@@ -609,9 +608,7 @@ async fn every_overlay_without_foreign_kinds_can_be_applied_and_deleted_on_the_e
     if !tools::has_kubectl("manifests") {
         return;
     }
-    for overlay in
-        ["default", "instead", "sharded", "single-namespace", "annotated", "samples", "crd", "tutorial-self-signed"]
-    {
+    for overlay in ["default", "instead", "single-namespace", "annotated", "samples", "crd", "tutorial-self-signed"] {
         let served = Served::start(embedded::server(Arc::new(SystemClock))).await;
         let directory = format!("manifests/{overlay}");
         let objects = built(&manifests().join(overlay));

@@ -9,7 +9,6 @@ use std::time::Duration;
 use apimachinery::clock::SharedClock;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::{SetOnce, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +51,7 @@ impl Gate {
     }
 }
 
-/// A candidate for leases under this process's identity.
+/// A candidate for the lease under this process's identity.
 pub struct Candidate {
     pub settings: LeaderElectionConfig,
     /// A client of its own, so that no other request delays the election's.
@@ -66,9 +65,10 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// An elector for the lease `name`.
-    pub fn elector(&mut self, name: &str, recorder: Arc<dyn EventRecorder>) -> Result<Elector, ConfigError> {
-        let settings = &self.settings;
+    /// The elector.
+    pub fn elector(self, recorder: Arc<dyn EventRecorder>) -> Result<Elector, ConfigError> {
+        let hooks = self.hooks(recorder);
+        let (settings, name) = (&self.settings, &*self.settings.name);
         let config = Config {
             lease_duration: settings.lease_duration,
             renew_deadline: settings.renew_deadline,
@@ -76,12 +76,12 @@ impl Candidate {
             ..Config::new(&settings.namespace, name, &self.identity)
         };
         let lock = KubeLeaseLock::new(self.client.clone(), &settings.namespace, name);
-        let rng = StdRng::from_rng(&mut self.rng);
-        LeaderElector::new(config, lock, Arc::clone(&self.clock), self.hooks(name, recorder), rng)
+        LeaderElector::new(config, lock, self.clock, hooks, self.rng)
     }
 
     /// Metrics, Events and log lines of the election.
-    fn hooks(&self, name: &str, recorder: Arc<dyn EventRecorder>) -> Hooks {
+    fn hooks(&self, recorder: Arc<dyn EventRecorder>) -> Hooks {
+        let name = &self.settings.name;
         let (status, slowpath) = ((self.metrics.clone(), name.to_owned()), (self.metrics.clone(), name.to_owned()));
         let own = self.identity.clone();
         Hooks {

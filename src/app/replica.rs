@@ -18,7 +18,6 @@ use crate::controller::control::RealControl;
 use crate::events::{EventRecorder, ObjectReference, Recorder};
 use crate::metrics::Registry;
 use crate::options::Config;
-use crate::sharding::Shard;
 
 /// The settings of one replica.
 pub struct Replica {
@@ -36,8 +35,8 @@ pub struct Replica {
 
 /// Observes a replica; must not block.
 pub trait ReplicaObserver: Send + Sync + 'static {
-    /// The controller of a shard was built; its caches are still empty.
-    fn built(&self, shard: Shard, controller: Weak<Controller<RealControl>>);
+    /// A controller was built; its caches are still empty.
+    fn built(&self, controller: Weak<Controller<RealControl>>);
     /// An Event is handed to the recorder, which may combine it with others or drop it.
     fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: &str);
 }

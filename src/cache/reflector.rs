@@ -2,8 +2,7 @@
 //!
 //! Guarantees: the store updater receives every change of its collection, or the difference by a list. Lists are consistent:
 //! no resource version is requested, so the server must return its latest state. A watch that ends, breaks, falls silent or
-//! is refused is followed by another request. Between two requests there is progress or a wait. If a server refuses to list a
-//! shard, all shards are requested and the store updater skips the others.
+//! is refused is followed by another request. Between two requests there is progress or a wait.
 //!
 //! Matches client-go `tools/cache/reflector.go`.
 
@@ -169,16 +168,6 @@ impl<T: Object> Reflector<T> {
             Recovery::ResumeLater => State::Watch,
             Recovery::Relist => {
                 self.failures.heard();
-                let is_invalid = matches!(&error.cause, Cause::Status(status) if status.is_invalid());
-                if operation == Operation::List && is_invalid && self.endpoint.forget_shard_selector() {
-                    // The server may have refused the shard selector, and may have refused streaming lists for the same
-                    // reason.
-                    info!(
-                        resource = self.endpoint.path(),
-                        "the API server refused the shard selector; requesting the objects of all shards"
-                    );
-                    self.pages_only = false;
-                }
                 self.list_state()
             }
         };

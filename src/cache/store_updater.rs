@@ -1,7 +1,7 @@
 //! Applies the server's changes to the store and calls the handlers.
 //!
 //! Guarantees: the store is changed before a handler is called. The first list of a scope is marked as synced only after its
-//! last handler call. The store never has a malformed object, one of another shard, or one that is not selected.
+//! last handler call. The store never has a malformed object, nor one that is not selected.
 //!
 //! A malformed object removes its older, readable version, as a deletion whose final state is unknown. To keep the old
 //! version would be to act on outdated data: a CronJob would go on firing by a schedule that its owner has changed. Handlers
@@ -20,7 +20,6 @@ use super::decode::{Change, decode_object, decode_quickly};
 use super::handlers::{Dispatcher, MalformedObject};
 use super::store::{ByName, Delta, Named, Store};
 use crate::api::{Interner, Object, ObjectName};
-use crate::sharding::Shard;
 
 /// One scope of a store, with its handlers and filters.
 pub(super) struct StoreUpdater<T> {
@@ -30,8 +29,6 @@ pub(super) struct StoreUpdater<T> {
     /// The scope's number in the store.
     pub(super) scope: usize,
     pub(super) namespace: Option<Arc<str>>,
-    /// Objects in other namespaces are skipped, also where the server was asked to leave them out.
-    pub(super) shard: Shard,
     /// Which objects are kept.
     pub(super) select: Select<T>,
     /// The objects that exist and cannot be decoded, with the resource version that was reported.
@@ -84,7 +81,6 @@ impl<T: Object> StoreUpdater<T> {
     pub(super) fn list(&self, listing: &mut Listing<T>, raw: &RawValue) {
         match self.decode(raw) {
             Ok(object) => self.take(listing, object),
-            Err(malformed) if !self.shard.owns(&malformed.namespace) => {}
             Err(malformed) => {
                 let name = self.key(&malformed);
                 listing.readable.remove(&name);
@@ -94,9 +90,6 @@ impl<T: Object> StoreUpdater<T> {
     }
 
     fn take(&self, listing: &mut Listing<T>, mut object: T) {
-        if !self.shard.owns(&object.object_name().namespace) {
-            return;
-        }
         if (self.select)(&mut object) {
             listing.add(object);
         } else {
@@ -148,10 +141,6 @@ impl<T: Object> StoreUpdater<T> {
 
     fn put(&mut self, mut object: T) -> String {
         let resource_version = object.resource_version().to_owned();
-        if !self.shard.owns(&object.object_name().namespace) {
-            self.observe(&resource_version);
-            return resource_version;
-        }
         if !(self.select)(&mut object) {
             return self.remove(&object.object_name().clone(), resource_version, Some(object));
         }
@@ -166,10 +155,6 @@ impl<T: Object> StoreUpdater<T> {
     pub(super) fn upsert(&mut self, raw: &RawValue) -> String {
         match self.decode(raw) {
             Ok(object) => self.put(object),
-            Err(malformed) if !self.shard.owns(&malformed.namespace) => {
-                self.observe(&malformed.resource_version);
-                malformed.resource_version
-            }
             Err(malformed) => {
                 let name = self.key(&malformed);
                 let deltas = self.store.delete(&name, None);

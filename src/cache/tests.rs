@@ -5,7 +5,6 @@ mod metrics;
 mod questions;
 mod script;
 mod selection;
-mod shards;
 mod store;
 
 use std::sync::Arc;
@@ -46,12 +45,8 @@ impl Run {
 }
 
 async fn run_for(seconds: u64, namespaces: &[&str], script: Arc<Script>) -> Run {
-    run_shard(seconds, namespaces, Shard::WHOLE, script).await
-}
-
-async fn run_shard(seconds: u64, namespaces: &[&str], shard: Shard, script: Arc<Script>) -> Run {
     let namespaces: Vec<String> = namespaces.iter().map(ToString::to_string).collect();
-    let informer = Informer::<Job>::of_shard(script.client(), &namespaces, shard, 17);
+    let informer = Informer::<Job>::new(script.client(), &namespaces, 17);
     run_informer(seconds, informer, script).await
 }
 

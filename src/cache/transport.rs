@@ -28,21 +28,15 @@ const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long a watch may stay open after the requested time.
 const OVERDUE_MARGIN: Duration = Duration::from_secs(30);
 
-/// One collection on the API server, or a shard of it.
+/// One collection on the API server.
 pub(super) struct Endpoint {
     client: Client,
     path: String,
-    shard_selector: Option<String>,
 }
 
 impl Endpoint {
-    pub(super) fn new(client: Client, path: String, shard_selector: Option<String>) -> Self {
-        Self { client, path, shard_selector }
-    }
-
-    /// Requests the whole collection from now on; false if that was so before.
-    pub(super) fn forget_shard_selector(&mut self) -> bool {
-        self.shard_selector.take().is_some()
+    pub(super) fn new(client: Client, path: String) -> Self {
+        Self { client, path }
     }
 
     /// The URL's path.
@@ -111,12 +105,7 @@ impl Endpoint {
     }
 
     async fn get(&self, query: &str, is_watch: bool) -> Result<Body, Cause> {
-        let mut uri = format!("{}?{query}", self.path);
-        if let Some(selector) = &self.shard_selector {
-            uri.push_str("&shardSelector=");
-            percent_encode(&mut uri, selector);
-        }
-        let mut request = Request::get(uri).header(header::ACCEPT, "application/json");
+        let mut request = Request::get(format!("{}?{query}", self.path)).header(header::ACCEPT, "application/json");
         if is_watch {
             // Newer servers compress each event separately, which decompressing layers do not support.
             request = request.header(header::ACCEPT_ENCODING, "identity");

@@ -155,7 +155,7 @@ pub async fn read_all(
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
         let warnings = unread.clone().map_or(Ok(warnings), Err);
-        let lease = leases.controller(controller_kind, &cron_job.name.namespace, handed_over);
+        let lease = leases.controller(controller_kind, handed_over);
         let jobs = jobs.get(&key).cloned().unwrap_or_default();
         let facts = Facts { cron_job: Arc::new(cron_job), handed_over, jobs, warnings, lease };
         Some(Known { facts, events: all })

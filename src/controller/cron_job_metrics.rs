@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - A CronJob has series while a controller of this process reconciles it. They end when the CronJob or the controller
 //!   is gone.
-//! - A standby exports no series. Two replicas export the same series only during the handover of a shard.
+//! - A standby exports no series. Two replicas export the same series only while one takes over from the other.
 //! - At most the configured number of CronJobs have series, and a metric counts the others. One namespace cannot take
 //!   all series (`SeriesQuota`).
 //! - Values that depend on time are computed at scrape time; nothing runs in between.

@@ -116,16 +116,6 @@ pub fn next_action(knowledge: Knowledge<'_>, me: ElectorIdentity<'_>, now: Insta
     }
 }
 
-/// The record by which a replica announces itself in its own lease; `old` is the previous record.
-pub fn presence(
-    old: Option<&LeaderElectionRecord>,
-    me: ElectorIdentity<'_>,
-    wall: DateTime<Utc>,
-) -> LeaderElectionRecord {
-    let wall = wall.trunc_subsecs(6);
-    old.map_or_else(|| fresh_record(me, wall), |old| renewal(old, me, wall))
-}
-
 /// The record of a released lease: no holder, and a duration of one second. Matches `release` in client-go's
 /// tools/leaderelection/leaderelection.go.
 pub fn released(old: &LeaderElectionRecord, wall: DateTime<Utc>) -> LeaderElectionRecord {
@@ -190,6 +180,20 @@ mod tests {
             acquire_time: Some(wall(acquired)),
             renew_time: Some(wall(renewed)),
             leader_transitions: transitions,
+        }
+    }
+
+    /// A holder whose clock was set back may write the record again that was seen last.
+    #[test]
+    fn renewal_with_an_earlier_record_in_a_new_version_is_recognised() {
+        let at = Instant::now();
+        let seen =
+            |version: &str, at| Observed { record: record("other", 0), resource_version: Some(version.to_owned()), at };
+        let later = at + Duration::from_secs(14);
+        for (version, since) in [("1", at), ("2", later)] {
+            let observed = seen("1", at).followed_by(seen(version, later));
+            assert_eq!(observed.at, since);
+            assert_eq!(observed.is_lease_valid(at + Duration::from_secs(15)), since == later);
         }
     }
 

@@ -15,9 +15,9 @@ pub enum LockError {
     /// The call was answered with an error, or could not be sent.
     #[error("{operation} lease {lease}: {}", with_causes(&**source))]
     Call {
-        /// `get`, `list`, `create`, `update` or `delete`.
+        /// `get`, `create` or `update`.
         operation: &'static str,
-        /// `namespace/name`; for a list, the namespace.
+        /// `namespace/name`.
         lease: String,
         /// The client's error.
         source: Box<dyn Error + Send + Sync>,
@@ -25,9 +25,9 @@ pub enum LockError {
     /// No answer came in time; whether a write took effect is unknown.
     #[error("{operation} lease {lease}: no answer within {seconds:.1} s")]
     Timeout {
-        /// `get`, `list`, `create`, `update` or `delete`.
+        /// `get`, `create` or `update`.
         operation: &'static str,
-        /// `namespace/name`; for a list, the namespace.
+        /// `namespace/name`.
         lease: String,
         /// How long the caller waited.
         seconds: f64,

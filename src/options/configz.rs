@@ -20,7 +20,6 @@ impl Config {
             "spreadSeed": &*self.policies.seed,
             "publish": self.publish.names(),
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
-            "shards": self.shards,
             "clientConnection": self.kube_api.map(|limit| json!({ "qps": limit.qps, "burst": limit.burst })),
             "leaderElection": self.leader_election.as_ref().map(|election| json!({
                 "resourceLock": "leases",

@@ -117,11 +117,6 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = CONTROLLER, verbatim_doc_comment)]
     pub publish: Vec<String>,
 
-    /// How many parts the namespaces are cut into, by a hash of their names. The replicas share them out, one Lease for
-    /// each, and take over what another leaves. The same for all replicas; more than 1 needs --leader-elect
-    #[arg(long, value_name = "INT", default_value = "1", help_heading = CONTROLLER, verbatim_doc_comment)]
-    pub shards: String,
-
     /// The namespaces to work in; may be repeated and takes commas [default: all namespaces]
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = CONTROLLER)]
     pub namespace: Vec<String>,

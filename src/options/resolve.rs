@@ -17,15 +17,10 @@ use super::{
     Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, PolicyOptions, Publish, RateLimit,
     UsageError, controllers, secure, webhook,
 };
-use crate::leader_election::shares::Names;
 use crate::leader_election::{JITTER_FACTOR, whole_seconds};
-use crate::sharding::MAX_SHARDS;
 
 /// The largest number of Go's `int32`, the type of upstream's flags.
 const MAX_INT32: i64 = 2_147_483_647;
-
-/// The unit of a Lease's durations.
-const SECOND: Duration = Duration::from_secs(1);
 
 /// The faults found so far.
 #[derive(Default)]
@@ -103,10 +98,6 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     let manage = controllers::manage(raw, &controllers, &mut faults);
     let policies = faults.boolean("policies", &raw.policies);
     let publish = publish(&raw.publish, &mut faults);
-    let shards = shards(raw, &mut faults);
-    if let (Some(election), Some(shards)) = (&leader_election, shards) {
-        leases_of_shards(raw, election, shards, &mut faults);
-    }
     let namespaces = namespaces(raw, &mut faults);
     let cronjob_metrics = faults.whole("cronjob-metrics", &raw.cronjob_metrics, 0..=MAX_INT32);
     let secure = secure::resolve(raw, &mut faults);
@@ -131,7 +122,6 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         policies: PolicyOptions { enabled: policies.unwrap_or(true), seed: raw.spread_seed.as_str().into() },
         publish,
         concurrent_cronjob_syncs: syncs.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN),
-        shards: shards.unwrap_or(NonZeroU32::MIN),
         kube_api,
         leader_election,
         secure,
@@ -143,32 +133,6 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         verbosity: verbosity.unwrap_or_default(),
         logging_format: logging_format.unwrap_or_default(),
     })
-}
-
-fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
-    let shards = faults.whole("shards", &raw.shards, 1..=MAX_SHARDS.into()).and_then(NonZeroU32::new)?;
-    if shards > NonZeroU32::MIN && parse_bool(&raw.leader_elect) == Some(false) {
-        faults.add("shards", &raw.shards, "1 with --leader-elect=false: shards are shared out by leases");
-    }
-    Some(shards)
-}
-
-/// With shards there is one lease for each shard and one for each replica.
-fn leases_of_shards(raw: &RawFlags, election: &LeaderElectionConfig, shards: NonZeroU32, faults: &mut Faults) {
-    if shards == NonZeroU32::MIN {
-        return;
-    }
-    // The name of a replica's lease is the longest, and all replicas' names have the same length.
-    let added = Names::new(&election.name, shards).replica("").len() - election.name.len();
-    if subdomain_errors(&election.name).is_empty() && election.name.len() + added > MAX_SUBDOMAIN {
-        let most = MAX_SUBDOMAIN - added;
-        let fits = format!("at most {most} characters with --shards={shards}: the Leases' names begin with it");
-        faults.add("leader-elect-resource-name", &election.name, &fits);
-    }
-    if !election.renew_deadline.is_zero() && election.renew_deadline < SECOND {
-        let fits = "at least 1s with --shards: so long, in whole seconds, a replica's own Lease lasts";
-        faults.add("leader-elect-renew-deadline", &raw.leader_elect_renew_deadline, fits);
-    }
 }
 
 pub(crate) fn path(text: &str) -> Option<PathBuf> {
@@ -336,7 +300,5 @@ pub(super) fn own_namespace(env: &dyn Environment) -> String {
 }
 
 pub(super) const LABEL: &str = "a namespace's name: lower case letters, digits and '-', at most 63";
-
-const MAX_SUBDOMAIN: usize = 253;
 
 pub(super) const SUBDOMAIN: &str = "lower case letters, digits, '-' and '.', at most 253";

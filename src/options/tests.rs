@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::api::Publish;
-use crate::leader_election::shares::Names;
 use crate::server::{TlsParameters, TlsVersion};
 
 /// A process in a Pod of this namespace, or outside any Pod.
@@ -41,7 +40,6 @@ fn defaults() -> Config {
         policies: PolicyOptions::default(),
         publish: Publish::default(),
         concurrent_cronjob_syncs: NonZeroUsize::new(64).unwrap(),
-        shards: NonZeroU32::MIN,
         kube_api: None,
         leader_election: Some(election()),
         secure: Some(serving()),
@@ -204,8 +202,6 @@ fn every_flag_has_upstreams_meaning() {
         ("the number of workers", &["--concurrent-cronjob-syncs=5"], syncs(5)),
         ("its name in kube-controller-manager", &["--concurrent-cron-job-syncs", "7"], syncs(7)),
         ("both names are one flag", &["--concurrent-cron-job-syncs=7", "--concurrent-cronjob-syncs=5"], syncs(5)),
-        ("a number of shards", &["--shards=4"], Config { shards: NonZeroU32::new(4).unwrap(), ..defaults() }),
-        ("one shard needs no election", &["--shards=1", "--leader-elect=false"], no_election()),
         ("a hexadecimal number, as Go reads it", &["--concurrent-cronjob-syncs=0x10"], syncs(16)),
         ("-1 is no limit", &["--kube-api-qps", "-1", "--kube-api-burst", "-1"], defaults()),
         ("a burst without a rate limits nothing", &["--kube-api-burst=30"], defaults()),
@@ -487,12 +483,6 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
             &["--concurrent-cron-job-syncs=-5"],
             "--concurrent-cronjob-syncs: -5 is not allowed; use a whole number from 1 to 2147483647",
         ),
-        (&["--shards=0"], "--shards: 0 is not allowed; use a whole number from 1 to 256"),
-        (&["--shards=257"], "--shards: 257 is not allowed; use a whole number from 1 to 256"),
-        (
-            &["--shards=2", "--leader-elect=false"],
-            "--shards: 2 is not allowed; use 1 with --leader-elect=false: shards are shared out by leases",
-        ),
         (&["--leader-elect=maybe"], "--leader-elect: maybe is not allowed; use true or false"),
         (&["--leader-elect="], "--leader-elect: \"\" is not allowed; use true or false"),
         (
@@ -522,16 +512,6 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
             &["--leader-elect-lease-duration=600000h"],
             "--leader-elect-lease-duration: 600000h is not allowed; \
              use at most 2147483647s, which is as much as a Lease holds",
-        ),
-        (
-            &[
-                "--shards=2",
-                "--leader-elect-lease-duration=2s",
-                "--leader-elect-renew-deadline=999ms",
-                "--leader-elect-retry-period=100ms",
-            ],
-            "--leader-elect-renew-deadline: 999ms is not allowed; \
-             use at least 1s with --shards: so long, in whole seconds, a replica's own Lease lasts",
         ),
         (
             &["--secure-port=65536"],
@@ -640,39 +620,6 @@ fn a_namespace_is_a_dns_label() {
         let want =
             format!("{want} is not allowed; use a namespace's name: lower case letters, digits and '-', at most 63");
         assert_eq!(parse_line(args).unwrap_err().sentences(), [want], "{args:?}");
-    }
-}
-
-#[test]
-fn the_name_of_every_lease_is_one_that_the_api_server_takes() {
-    let name = |length: usize| format!("--leader-elect-resource-name={}", "n".repeat(length));
-    let too_long = |length: usize, fits: &str| {
-        Some(format!("--leader-elect-resource-name: {} is not allowed; use {fits}", "n".repeat(length)))
-    };
-    let any = "lower case letters, digits, '-' and '.', at most 253";
-    let with = |most: &str, shards: &str| {
-        format!("at most {most} characters with --shards={shards}: the Leases' names begin with it")
-    };
-    let rows = [
-        ("one lease's name is as long as any", 253, "1", None),
-        ("and no longer", 254, "1", too_long(254, any)),
-        ("a replica's lease has the longest of the names", 223, "4", None),
-        ("which must fit", 224, "4", too_long(224, &with("223", "4"))),
-        ("with more shards it is longer", 222, "256", too_long(222, &with("221", "256"))),
-        ("what is too long anyhow is said once", 254, "4", too_long(254, any)),
-    ];
-    for (sentence, length, shards, refusal) in rows {
-        let shards = format!("--shards={shards}");
-        match (parse_line(&[&name(length), &shards]), refusal) {
-            (Ok(Command::Run(config)), None) => {
-                let names = Names::new(&config.leader_election.unwrap().name, config.shards);
-                let last = config.shards.get() - 1;
-                let longest = [names.shard(last), names.replica("host_1")].map(|name| name.len());
-                assert!(config.shards == NonZeroU32::MIN || longest.iter().all(|length| *length <= 253), "{sentence}");
-            }
-            (Err(error), Some(refusal)) => assert_eq!(error.sentences(), [refusal], "{sentence}"),
-            (result, _) => panic!("{sentence}: {result:?}"),
-        }
     }
 }
 

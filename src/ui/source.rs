@@ -192,8 +192,7 @@ impl Source {
         };
         let unread = self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned();
         let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
-        let namespace = &cron_job.name.namespace;
-        let lease = self.leases.read().controller(cron_job.controller_kind, namespace, watched.handed_over);
+        let lease = self.leases.read().controller(cron_job.controller_kind, watched.handed_over);
         let facts = Facts { cron_job: Arc::clone(cron_job), handed_over: watched.handed_over, jobs, warnings, lease };
         let mut known = Known { facts, events: said(&|_| true) };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));

@@ -1,6 +1,6 @@
 //! The schedule of events: faults begin and end, users edit, Jobs run, replicas start.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::{Clock as _, SharedClock};
@@ -22,6 +22,7 @@ use crate::people;
 use crate::rng::hash;
 use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
 use crate::sim::{Ear, LEASE, Replica as Place, Sim};
+use crate::view::View;
 
 /// One scheduled event.
 #[derive(Clone, Debug)]
@@ -108,7 +109,7 @@ impl Sim {
                 let fault = &self.scenario.faults[place];
                 self.begin(fault);
                 match fault.kind {
-                    F::LeaseDeleted => self.delete_leases_of_the_dead(),
+                    F::LeaseDeleted => self.delete_lease_of_the_dead(),
                     F::Outage if fault.amount == 0 => self.crash_now(fault.replica),
                     _ => {}
                 }
@@ -132,23 +133,23 @@ impl Sim {
         self.crash(number, incarnation, "stopped");
     }
 
-    /// An operator deletes the leases whose holders no longer run.
-    fn delete_leases_of_the_dead(&self) {
-        let leases: Vec<String> = {
+    /// An operator deletes the lease if its holder no longer runs.
+    fn delete_lease_of_the_dead(&self) {
+        let is_dead = {
             let mut state = self.state.lock();
             let runs = |(number, replica): (usize, &Place)| {
                 replica.task.as_ref().map(|_| format!("r{number}.{}", replica.incarnation))
             };
             let alive: Vec<String> = state.replicas.iter().enumerate().filter_map(runs).collect();
-            let dead = state.model.holders.iter().filter(|(_, holder)| !holder.is_empty() && !alive.contains(holder));
-            let leases: Vec<String> = dead.map(|(shard, _)| self.scenario.lease_of(*shard)).collect();
-            if !leases.is_empty() {
+            let holder = &state.model.holder;
+            let is_dead = !holder.is_empty() && !alive.contains(holder);
+            if is_dead {
                 state.struck(F::LeaseDeleted);
             }
-            leases
+            is_dead
         };
-        for lease in leases {
-            let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}");
+        if is_dead {
+            let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE_NAME}");
             self.act(&Call::world(Method::DELETE, path, &Value::Null));
         }
     }
@@ -169,8 +170,8 @@ impl Sim {
         let identity = format!("r{number}.{incarnation}");
         state.journal.note(at, format_args!("{identity} starts"));
         replica.process = Process::default();
-        replica.views.clear();
-        replica.terms.clear();
+        replica.view = View::default();
+        replica.deadline = None;
         replica.stop = CancellationToken::new();
         let network = Network { sim: Arc::clone(self), replica: number, incarnation, identity: identity.clone() };
         let clock: SharedClock = replica.clock.clone();
@@ -279,15 +280,13 @@ impl Sim {
         let mut state = self.state.lock();
         let state = &mut *state;
         for (number, replica) in state.replicas.iter().enumerate() {
-            // All controllers of a process count together.
-            if let Some(controller) = replica.controllers.values().find_map(Weak::upgrade) {
+            if let Some(controller) = replica.controller.upgrade() {
                 let who = (number, replica.incarnation);
-                state.invariants.external_jobs(&state.model, &self.scenario, who, controller.external_jobs(), at);
+                state.invariants.external_jobs(&state.model, who, controller.external_jobs(), at);
             }
-            let controllers = replica.controllers.values().filter(|_| replica.process.is_running());
-            let working =
-                controllers.filter_map(Weak::upgrade).filter(|controller| !controller.queue().shutting_down());
-            for name in working.flat_map(|controller| controller.unattended()) {
+            let working = replica.controller.upgrade().filter(|_| replica.process.is_running());
+            let working = working.filter(|controller| !controller.queue().shutting_down());
+            for name in working.into_iter().flat_map(|controller| controller.unattended()) {
                 // A live read may already have shown what the watch has not: that there is nothing to wait for.
                 let cron = state.model.cron_named(&name.namespace, &name.name);
                 if cron.is_none_or(|cron| !cron.newest().is_schedulable(replica.clock.now())) {
@@ -314,7 +313,6 @@ fn config(scenario: &Scenario) -> Config {
             renew_deadline: seconds(LEASE.1),
             retry_period: seconds(LEASE.2),
         }),
-        shards: scenario.shards,
         controllers: vec![scenario.controller_kind],
         manage: scenario.manage,
         ..Config::embedded(syncs.try_into().unwrap())

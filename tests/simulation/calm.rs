@@ -62,9 +62,8 @@ impl Sim {
                 continue;
             }
             let mut wrong: Vec<(&str, String)> = Vec::new();
-            let shard = self.scenario.shard_of(&cron.namespace);
             if self.scenario.manage == Manage::Annotated && cron.newest().is_taken_back() {
-                let own: Vec<&Job> = state.started_by_leader(uid, shard).collect();
+                let own: Vec<&Job> = state.started_by_leader(uid).collect();
                 let unwritten = wrong_where_taken_back(cron, &own).into_iter().map(|what| ("8", what));
                 found.extend(
                     unwritten.map(|(number, what)| (number, format!("{}/{}: {what}", cron.namespace, cron.name))),
@@ -75,7 +74,7 @@ impl Sim {
             wrong.extend(wrong_jobs(&state.model, uid, cron).into_iter().map(|what| ("8", what)));
             wrong.extend(self.unhandled_slot(&state.model, uid, cron).map(|what| ("8", what)));
             match wrong_last_schedule_time(&state.model, uid, cron) {
-                Some(_) if state.is_unknowable(uid, cron, shard) => forgiven.push(uid.clone()),
+                Some(_) if state.is_unknowable(uid, cron) => forgiven.push(uid.clone()),
                 what => wrong.extend(what.map(|what| ("11", what))),
             }
             wrong.extend(wrong_last_successful_time(&state.model, uid, cron).map(|what| ("11", what)));
@@ -153,8 +152,7 @@ impl Sim {
         let now = self.wall(self.now());
         let slot = missed::next_requeue_time(&version.observed(now)?, now - version.offset(), &schedule)?;
         let next = version.due(slot);
-        let shard = self.scenario.shard_of(&cron.namespace);
-        let controller = state.leader(shard)?.1.controllers.get(&shard)?.upgrade()?;
+        let controller = state.leader()?.1.controller.upgrade()?;
         let (queue, key) = (controller.queue(), ObjectName::new(cron.namespace.as_str(), cron.name.as_str()));
         let timer = queue.scheduled_for(&key).unwrap_or_default().at;
         let is_right = timer.is_some_and(|at| at <= next) || queue.is_dirty(&key) || queue.is_processing(&key);
@@ -168,8 +166,8 @@ impl State {
         let mut found = Vec::new();
         let gone: Vec<_> = self.model.crons.iter().filter(|(_, cron)| cron.deleted.is_some()).collect();
         for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| replica.process.is_running()) {
-            for (shard, controller) in &replica.controllers {
-                let Some(controller) = controller.upgrade() else { continue };
+            {
+                let Some(controller) = replica.controller.upgrade() else { continue };
                 for (uid, cron) in &gone {
                     let key = ObjectName::new(cron.namespace.as_str(), cron.name.as_str());
                     let mut held = controller.retained_for(&key, &Uid::new(uid.as_str()));
@@ -178,10 +176,7 @@ impl State {
                         held.push("a timer");
                     }
                     found.extend(held.iter().map(|map| {
-                        format!(
-                            "r{number}.{} keeps {map} of {key} {uid}, which is gone, in shard {shard}",
-                            replica.incarnation
-                        )
+                        format!("r{number}.{} keeps {map} of {key} {uid}, which is gone", replica.incarnation)
                     }));
                 }
                 let (retained, coverage) = (controller.retained(), &mut self.invariants.coverage);
@@ -195,7 +190,7 @@ impl State {
                 // One that lingers is kept until it is gone.
                 let lingering = self.model.jobs.values().filter(|job| job.deleting && job.deleted.is_none()).count();
                 if retained.deleted_jobs > lingering {
-                    let text = format!("r{number} keeps {} deleted Jobs in shard {shard}", retained.deleted_jobs);
+                    let text = format!("r{number} keeps {} deleted Jobs", retained.deleted_jobs);
                     found.push(text);
                 }
             }
@@ -203,30 +198,28 @@ impl State {
         found
     }
 
-    /// The replica that holds the lease of a shard.
-    fn leader(&self, shard: u32) -> Option<(usize, &Replica)> {
-        let holder = self.model.holders.get(&shard)?;
+    /// The replica that holds the lease.
+    fn leader(&self) -> Option<(usize, &Replica)> {
+        let holder = &self.model.holder;
         let identity = |(number, replica): &(usize, &Replica)| format!("r{number}.{}", replica.incarnation);
         self.replicas.iter().enumerate().find(|replica| identity(replica) == *holder)
     }
 
-    /// The Jobs of a CronJob that the current leader of its shard started in its term, and knows.
-    fn started_by_leader(&self, uid: &str, shard: u32) -> impl Iterator<Item = &Job> {
-        let leader = self.leader(shard).map(|(number, leader)| {
-            (Author::Replica(number, leader.incarnation), leader.terms.get(&shard).copied().unwrap_or(0))
-        });
+    /// The Jobs of a CronJob that the current leader started, and knows.
+    fn started_by_leader(&self, uid: &str) -> impl Iterator<Item = &Job> {
+        let leader = self.leader().map(|(number, leader)| Author::Replica(number, leader.incarnation));
         let is_known = |job: &&Job| job.answered || job.deleted.is_none();
-        self.model.all_jobs_of(uid).filter(move |job| Some((job.author, job.term)) == leader).filter(is_known)
+        self.model.all_jobs_of(uid).filter(move |job| Some(job.author) == leader).filter(is_known)
     }
 
     /// Whether the leader could not write the slots that the status lacks: their Jobs are deleted, and it neither created
     /// them nor saw them, or could not read their CronJob while they existed.
-    fn is_unknowable(&self, uid: &str, cron: &Cron, shard: u32) -> bool {
-        let Some((number, leader)) = self.leader(shard) else { return false };
-        let leader = (number, leader.incarnation, leader.terms.get(&shard).copied().unwrap_or(0));
-        let since = self.model.held_since.get(&shard).copied().unwrap_or_default();
+    fn is_unknowable(&self, uid: &str, cron: &Cron) -> bool {
+        let Some((number, leader)) = self.leader() else { return false };
+        let leader = (number, leader.incarnation);
+        let since = self.model.held_since.unwrap_or_default();
         let is_known = |job: &Job| {
-            let is_own = job.answered && (job.author, job.term) == (Author::Replica(leader.0, leader.1), leader.2);
+            let is_own = job.answered && job.author == Author::Replica(leader.0, leader.1);
             let Some(deleted) = job.deleted else { return true };
             (is_own || job.seen_by.iter().any(|sight| sight.by == leader))
                 && cron.was_readable(since.max(job.created), deleted)

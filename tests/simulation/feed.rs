@@ -45,7 +45,6 @@ pub fn open(network: &Network, call: &Call, sent: &Sent, stale: Option<u64>) -> 
         cut: network.sim.state.lock().replicas[network.replica].cut.clone(),
         network: network.clone(),
         kind: call.kind,
-        shard: network.sim.scenario.shard_of_query(call.query()),
         body,
         first,
         silent: false,
@@ -103,7 +102,6 @@ fn begin_stale(
 struct Feed {
     network: Network,
     kind: Kind,
-    shard: u32,
     body: apiserver::Body,
     /// The data before the body.
     first: Option<String>,
@@ -253,10 +251,6 @@ impl Feed {
             }
             let Ok(Event { kind, object }) = serde_json::from_str::<Event>(line) else { continue };
             let metadata = &object.metadata;
-            // A replica ignores what the server shows of another shard.
-            if !metadata.namespace.is_empty() && self.network.sim.scenario.shard_of(&metadata.namespace) != self.shard {
-                continue;
-            }
             state.journal.detail(
                 at,
                 format_args!(
@@ -266,13 +260,12 @@ impl Feed {
             );
             if self.kind == Kind::Jobs {
                 if let Some(job) = state.model.jobs.get_mut(&metadata.uid) {
-                    let term = state.replicas[replica].terms.get(&self.shard).copied().unwrap_or(0);
                     let revision = metadata.resource_version.parse().unwrap_or(0);
-                    job.shown((replica, incarnation, term), revision, metadata.deletion_timestamp.is_some(), at);
+                    job.shown((replica, incarnation), revision, metadata.deletion_timestamp.is_some(), at);
                 }
                 continue;
             }
-            let view = state.replicas[replica].views.entry(self.shard).or_default();
+            let view = &mut state.replicas[replica].view;
             match (kind.as_str(), &mut self.initial) {
                 ("BOOKMARK", initial) => view.listed(initial.take().unwrap_or_default(), at),
                 ("DELETED", None) => view.removed(&object, at),

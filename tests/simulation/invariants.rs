@@ -56,8 +56,6 @@ const IN_TIME: Millis = 2 * SECOND;
 pub struct Sent {
     pub author: Author,
     pub identity: String,
-    /// The author's number of terms in the shard.
-    pub term: u32,
     pub at: Millis,
     /// The author's clock.
     pub clock: DateTime<Utc>,
@@ -72,8 +70,8 @@ impl Sent {
     }
 }
 
-pub fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
-    job.sight(author, term).is_some()
+pub fn is_seen_by(job: &Job, author: Author) -> bool {
+    job.sight(author).is_some()
 }
 
 /// The UID and name of the CronJob for which a request starts a Job, or deletes a running one under Replace.
@@ -325,14 +323,14 @@ impl Invariants {
             return true;
         }
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
-        let is_of_this_term = (first.author, first.term) == (sent.author, sent.term);
+        let is_own = first.author == sent.author;
         let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
-        if !recorded && !is_of_this_term && is_gone && first.is_removed_by_others() {
+        if !recorded && !is_own && is_gone && first.is_removed_by_others() {
             // Its author never wrote the status, and later controllers could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job removed by others");
             return false;
         }
-        if !recorded && is_of_this_term && !first.answered && !is_seen_by(first, sent.author, sent.term) {
+        if !recorded && is_own && !first.answered && !is_seen_by(first, sent.author) {
             // Whether the request arrived cannot be determined any more: the answer was lost, and the Job was deleted
             // before the author's watch could show it.
             self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");
@@ -342,8 +340,7 @@ impl Invariants {
             return false;
         }
         let replaces = |cron: &Cron| cron.newest().policy() == "Replace";
-        if !recorded && !is_of_this_term && is_gone && self.clocks_differ && model.crons.get(uid).is_some_and(replaces)
-        {
+        if !recorded && !is_own && is_gone && self.clocks_differ && model.crons.get(uid).is_some_and(replaces) {
             // It was replaced for a slot of the future, which only its author's clock had reached.
             self.coverage
                 .count("excused", "fired again: replaced by a clock that ran ahead, author gone before the status");

@@ -174,7 +174,7 @@ impl Invariants {
         }
         versions.last().into_iter().for_each(|version| pairs::count(&mut self.coverage, version));
         let others: Vec<&Job> = model.jobs_of(&uid).filter(|other| other.uid != text(job, "uid")).collect();
-        let is_known = |other: &&Job| other.is_made_by_controller() || is_seen_by(other, sent.author, sent.term);
+        let is_known = |other: &&Job| other.is_made_by_controller() || is_seen_by(other, sent.author);
         let wrong = [
             Self::too_many(versions, &others, sent, is_known),
             Self::beside_a_replaced_one(versions, &others, sent),
@@ -207,7 +207,7 @@ impl Invariants {
     /// has shown that to the author.
     fn beside_a_replaced_one(versions: &[Version], others: &[&Job], sent: &Sent) -> Option<(&'static str, String)> {
         let is_shown = |job: &Job| {
-            let seen = job.sight(sent.author, sent.term).and_then(|sight| sight.deleting);
+            let seen = job.sight(sent.author).and_then(|sight| sight.deleting);
             seen.is_some_and(|seen| seen + 10 * SECOND < sent.at)
         };
         let is_there =
@@ -253,7 +253,7 @@ impl Invariants {
     pub fn is_excused_deletion(&mut self, model: &Model, call: &Call, sent: &Sent) -> bool {
         let uid = call.json()["preconditions"]["uid"].as_str().map(str::to_owned);
         let Some(job) = uid.and_then(|uid| model.jobs.get(&uid)).filter(|job| job.deleting) else { return false };
-        let sight = job.sight(sent.author, sent.term);
+        let sight = job.sight(sent.author);
         let seen = sight.and_then(|sight| sight.deleting);
         if seen.is_none_or(|seen| seen + LONGEST_SYNC >= sent.at) {
             self.coverage.count("excused", "terminating Job deleted again by a sync that began before");
@@ -281,7 +281,7 @@ impl Invariants {
             versions.iter().all(|version| version.is_stuck(job, then))
         };
         let lingers = |other: &&Job| {
-            let seen = other.sight(sent.author, sent.term).and_then(|sight| sight.deleting);
+            let seen = other.sight(sent.author).and_then(|sight| sight.deleting);
             other.finished.is_none() && seen.is_some_and(|seen| seen + LONGEST_SYNC < sent.at)
         };
         let limited = model.jobs_of(uid).filter(|other| is_stuck(other, LONGEST_SYNC)).filter(lingers);

@@ -1,7 +1,7 @@
 //! The whole controller under faults, in virtual time, from one seed.
 //!
 //! Two or three replicas (informers, workqueue, workers, leader election, recorder) run against the in-memory API
-//! server in one thread on paused time. In every second world the cluster is divided into shards. A world has
+//! server in one thread on paused time. A world has
 //! batch/v1's CronJobs, the tutorial's, or ApiExamples; for the latter, every rule about Jobs applies to their Pods. In
 //! some batch/v1 worlds every CronJob is handed over by annotation (`--manage=annotated`). Some are released while one
 //! of their Jobs is being started, and a model of the controller in kube-controller-manager runs beside the replicas. A
@@ -17,13 +17,13 @@
 //! 5. A controller deletes only its own Jobs, and running ones only for Replace.
 //! 6. Statuses are written with a version; lastScheduleTime never decreases. Specs are never changed, and of the
 //!    annotations only the record of decided slots.
-//! 7. No write without the lease of the namespace's shard, nor after its deadline. A create of a Job is checked when it
+//! 7. No write without the lease, nor after its deadline. A create of a Job is checked when it
 //!    is sent: in slow admission it may be committed up to its `?timeout=` later.
 //! 8. Five minutes after the last fault the final state is reached: active, history, and every due slot started or
 //!    explained.
 //! 9. No write without effect, ever; and in the final state none without a cause. During faults a write can be a late
 //!    or repeated answer to anything, so its cause is not checked then.
-//! 10. At every step, each CronJob with a next slot has a timer or a place in the queue of every controller of its shard.
+//! 10. At every step, each CronJob with a next slot has a timer or a place in the queue of every controller.
 //! 11. The final state does not depend on the faults; see [`calm`] for the definition.
 //! 12. Where the only faults concern the admission of Jobs in some namespaces, every slot of another namespace starts
 //!     within two seconds, beginning two minutes after the first fault.

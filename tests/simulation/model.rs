@@ -222,8 +222,6 @@ pub struct Job {
     /// The time of its creation, according to its metadata.
     pub creation: Option<DateTime<Utc>>,
     pub author: Author,
-    /// The author's term in its shard.
-    pub term: u32,
     pub created: Millis,
     pub finished: Option<Condition>,
     /// When it finished.
@@ -249,8 +247,8 @@ pub struct Job {
 /// What a watch showed a replica of a Job.
 #[derive(Clone, Debug)]
 pub struct Sight {
-    /// The replica, its incarnation, and its term in the shard.
-    pub by: (usize, u32, u32),
+    /// The replica and its incarnation.
+    pub by: (usize, u32),
     /// When it first saw the Job.
     pub at: Millis,
     /// When it first saw that the Job is being deleted.
@@ -272,7 +270,7 @@ impl Job {
     }
 
     /// A watch shows it to a replica.
-    pub fn shown(&mut self, by: (usize, u32, u32), revision: u64, is_deleting: bool, at: Millis) {
+    pub fn shown(&mut self, by: (usize, u32), revision: u64, is_deleting: bool, at: Millis) {
         let known = self.seen_by.iter().position(|sight| sight.by == by);
         let place = known.unwrap_or_else(|| {
             self.seen_by.push(Sight { by, at, deleting: None, revision });
@@ -283,10 +281,10 @@ impl Job {
         sight.revision = sight.revision.max(revision);
     }
 
-    /// What a replica had seen of it in that term.
-    pub fn sight(&self, author: Author, term: u32) -> Option<&Sight> {
+    /// What a replica had seen of it.
+    pub fn sight(&self, author: Author) -> Option<&Sight> {
         let Author::Replica(number, incarnation) = author else { return None };
-        self.seen_by.iter().find(|sight| sight.by == (number, incarnation, term))
+        self.seen_by.iter().find(|sight| sight.by == (number, incarnation))
     }
 
     /// Whether a third party removed it, so that its name does not prevent a second one.
@@ -310,10 +308,10 @@ pub struct Model {
     pub children: BTreeMap<String, Vec<String>>,
     /// The UID of the CronJob of that namespace and name.
     pub names: BTreeMap<(String, String), String>,
-    /// The holder in the lease of each shard.
-    pub holders: BTreeMap<u32, String>,
+    /// The holder in the lease.
+    pub holder: String,
     /// Since when that holder has it.
-    pub held_since: BTreeMap<u32, Millis>,
+    pub held_since: Option<Millis>,
 }
 
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
@@ -384,7 +382,7 @@ impl Model {
         }
     }
 
-    pub fn job_created(&mut self, object: &Value, author: Author, term: u32, at: Millis) {
+    pub fn job_created(&mut self, object: &Value, author: Author, at: Millis) {
         let uid = text(object, "uid").to_owned();
         let owner = owner_of(object);
         if let Some((owner, _)) = &owner {
@@ -398,7 +396,6 @@ impl Model {
             slot: slot_of(object),
             creation: text(object, "creationTimestamp").parse().ok(),
             author,
-            term,
             created: at,
             finished: None,
             ended: None,

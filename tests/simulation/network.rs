@@ -28,7 +28,7 @@ use crate::invariants::Sent;
 use crate::model::{Author, owner_of};
 use crate::scenario::Millis;
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE, Sim, State};
-use crate::view::{Shown, View};
+use crate::view::Shown;
 
 /// One replica's connection to the server.
 #[derive(Clone)]
@@ -117,15 +117,11 @@ impl Network {
         }
         let replica = &state.replicas[self.replica];
         let clock = apimachinery::clock::Clock::now(&*replica.clock);
-        let shard = self.sim.scenario.shard_of(&call.namespace);
-        let view = state.cron_job_of(self.replica, shard, call).map(|view| view.before(at));
-        let term = replica.terms.get(&shard).copied().unwrap_or(0);
-        let sent = Sent { author, identity: self.identity.clone(), term, at, clock, view };
+        let view = state.cron_job_of(self.replica, call).map(|view| view.before(at));
+        let sent = Sent { author, identity: self.identity.clone(), at, clock, view };
         if call.is_fenced() {
             state.journal.note(at, format_args!("{author} sends {call}"));
-            let (deadline, nothing) = (replica.deadlines.get(&shard).copied(), View::default());
-            let view = replica.views.get(&shard).unwrap_or(&nothing);
-            state.invariants.sent(&state.model, call, &sent, deadline, view);
+            state.invariants.sent(&state.model, call, &sent, replica.deadline, &replica.view);
             if let Some((uid, _)) = call.is_create_of_job().then(|| owner_of(&call.json())).flatten() {
                 state.invariants.tries(&state.model, &self.sim.scenario, call, &uid, &sent);
             }
@@ -221,13 +217,8 @@ impl Network {
         }
         if call.kind == Kind::Leases && call.is_write() {
             let lease = call.json();
-            let name = lease["metadata"]["name"].as_str().unwrap_or_default();
-            let Some(shard) = self.sim.scenario.shard_of_lease(name) else { return };
-            if lease["spec"]["holderIdentity"] == self.identity.as_str() {
-                replica.deadlines.insert(shard, sent.at + LEASE.1 * 1000);
-            } else {
-                replica.deadlines.remove(&shard);
-            }
+            let is_own = lease["spec"]["holderIdentity"] == self.identity.as_str();
+            replica.deadline = is_own.then_some(sent.at + LEASE.1 * 1000);
         }
     }
 }
@@ -428,7 +419,7 @@ impl State {
     }
 
     /// The CronJob of a request, as the replica has been shown it.
-    fn cron_job_of(&self, replica: usize, shard: u32, call: &Call) -> Option<crate::view::Delivered> {
+    fn cron_job_of(&self, replica: usize, call: &Call) -> Option<crate::view::Delivered> {
         if !call.is_fenced() {
             return None;
         }
@@ -441,7 +432,7 @@ impl State {
                 jobs.filter(|job| job.deleted.is_none()).find_map(|job| job.owner.clone())?.1
             }
         };
-        self.replicas[replica].views.get(&shard)?.cron_jobs.get(&(call.namespace.clone(), name)).cloned()
+        self.replicas[replica].view.cron_jobs.get(&(call.namespace.clone(), name)).cloned()
     }
 }
 
@@ -496,10 +487,7 @@ impl Network {
         let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
         if let Ok(list) = serde_json::from_slice::<List>(&bytes) {
             let at = self.sim.now();
-            let scenario = &self.sim.scenario;
-            let shard = scenario.shard_of_query(call.query());
-            let owned = list.items.into_iter().filter(|item| scenario.shard_of(&item.metadata.namespace) == shard);
-            self.sim.state.lock().replicas[self.replica].views.entry(shard).or_default().listed(owned.collect(), at);
+            self.sim.state.lock().replicas[self.replica].view.listed(list.items, at);
         }
         Response::from_parts(parts, full(bytes))
     }

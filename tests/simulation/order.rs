@@ -34,9 +34,8 @@ impl<'a> Start<'a> {
     fn of(model: &'a Model, scenario: &'a Scenario, uid: &'a str, slot: DateTime<Utc>, sent: &'a Sent) -> Option<Self> {
         let cron = model.crons.get(uid)?;
         let versions = cron.since(sent.view.as_ref()?.revision);
-        let shard = scenario.shard_of(&cron.namespace);
-        let holds = model.holders.get(&shard).is_some_and(|holder| *holder == sent.identity);
-        let leads_since = model.held_since.get(&shard).copied().filter(|since| holds && *since <= sent.at);
+        let holds = model.holder == sent.identity;
+        let leads_since = model.held_since.filter(|since| holds && *since <= sent.at);
         let at_lease = leads_since.and_then(|since| cron.versions.iter().rev().find(|version| version.at <= since));
         let shown = versions.first()?;
         let known = at_lease.filter(|version| version.revision > shown.revision).unwrap_or(shown);
@@ -70,9 +69,9 @@ impl<'a> Start<'a> {
         if !self.all(|version| version.backlog().is_some()) {
             return None;
         }
-        let is_own = |job: &&Job| (job.author, job.term) == (self.sent.author, self.sent.term) && job.answered;
+        let is_own = |job: &&Job| job.author == self.sent.author && job.answered;
         let is_shown = |job: &&Job| {
-            let sight = job.sight(self.sent.author, self.sent.term);
+            let sight = job.sight(self.sent.author);
             job.deleted.is_none() && sight.is_some_and(|sight| sight.at + LONGEST_SYNC < self.sent.at)
         };
         let known = self.model.all_jobs_of(self.uid).filter(|job| is_own(job) || is_shown(job));

@@ -97,8 +97,7 @@ impl Invariants {
         let Some((refused, Some(longest))) = place.and_then(|place| self.recovery.refused.get(&place)).copied() else {
             return;
         };
-        let shard = scenario.shard_of(&cron.namespace);
-        let led = model.held_since.get(&shard).copied().unwrap_or_default() + (LEASE.0 + 40) * SECOND;
+        let led = model.held_since.unwrap_or_default() + (LEASE.0 + 40) * SECOND;
         // By the author's clock.
         let ago = |then: Millis| TimeDelta::milliseconds(i64::try_from(sent.at.saturating_sub(then)).unwrap());
         let due: DateTime<Utc> = version.due(slot);

@@ -6,13 +6,13 @@
 //! One case is excused, and counted: a leader that hung until another one took over counts the Jobs of that one before it finds
 //! that it leads no longer, and ends.
 //!
-//! A finished Job that is reported as unexpected was not started by the reporter in this term.
+//! A finished Job that is reported as unexpected was not started by the reporter.
 
 use std::collections::BTreeMap;
 
 use crate::invariants::Invariants;
 use crate::model::{Author, Job, Model};
-use crate::scenario::{Millis, Scenario};
+use crate::scenario::Millis;
 
 /// A process: its replica and incarnation.
 pub type Who = (usize, u32);
@@ -26,7 +26,7 @@ pub struct Rivals {
 
 impl Invariants {
     /// A process has counted this many Jobs of another controller.
-    pub fn external_jobs(&mut self, model: &Model, scenario: &Scenario, who: Who, found: u64, at: Millis) {
+    pub fn external_jobs(&mut self, model: &Model, who: Who, found: u64, at: Millis) {
         let (since, known) = self.rivals.counted.entry(who).or_insert((at, 0));
         if found == *known {
             return;
@@ -39,9 +39,8 @@ impl Invariants {
         self.coverage.count("judged", "Jobs counted as another controller's");
         let identity = format!("r{}.{}", who.0, who.1);
         let is_of_a_successor = |job: &&Job| {
-            let holder = model.holders.get(&scenario.shard_of(&job.namespace));
             let is_others = matches!(job.author, Author::Replica(number, starts) if (number, starts) != who);
-            is_others && job.created >= since && holder.is_some_and(|holder| *holder != identity)
+            is_others && job.created >= since && !model.holder.is_empty() && model.holder != identity
         };
         let of_successors = model.jobs.values().filter(is_of_a_successor).count() as u64;
         if found > true_number && found <= true_number + of_successors {
@@ -54,11 +53,11 @@ impl Invariants {
     }
 
     /// A replica reports a Job that it did not create, or forgot.
-    pub fn unexpected(&mut self, model: &Model, uid: &str, message: &str, by: (Author, u32), at: Millis) {
+    pub fn unexpected(&mut self, model: &Model, uid: &str, message: &str, by: Author, at: Millis) {
         let Some(name) = message.rsplit(' ').next() else { return };
-        let is_own = |job: &&Job| job.name == name && (job.author, job.term) == by && job.answered;
+        let is_own = |job: &&Job| job.name == name && job.author == by && job.answered;
         if let Some(job) = model.all_jobs_of(uid).find(is_own) {
-            self.violated("22", at, format!("{} reports {} as unexpected, which it started", by.0, job.name));
+            self.violated("22", at, format!("{by} reports {} as unexpected, which it started", job.name));
         }
     }
 }

@@ -73,7 +73,6 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         let mut coverage = std::mem::take(&mut state.invariants.coverage);
         coverage.add("total", "virtual seconds", end / 1000);
         coverage.count("total", "seeds");
-        coverage.count("total", if scenario.shards.get() == 1 { "seeds in one" } else { "seeds in shards" });
         coverage.count("total", &format!("seeds of {}", scenario.controller_kind));
         coverage.count("total", &format!("seeds that manage {}", scenario.manage.name()));
         let journal = std::mem::take(&mut state.journal);

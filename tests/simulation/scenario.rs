@@ -2,14 +2,10 @@
 //!
 //! A scenario is data, so that a failing one can be shrunk by removing parts.
 
-use std::num::NonZeroU32;
-
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
 use cronjob_controller::api::job_template::LONGEST_KEPT;
 use cronjob_controller::api::policy::{NOT_AFTER, NOT_BEFORE};
 use cronjob_controller::api::{ControllerKind, Manage};
-use cronjob_controller::leader_election::shares::Names;
-use cronjob_controller::sharding::Shard;
 
 use crate::calm::SETTLED_WITHIN;
 use crate::faults::{Fault, FaultKind, has_slow_admission};
@@ -29,7 +25,6 @@ pub struct Scenario {
     pub seed: u64,
     pub start: DateTime<Utc>,
     pub replicas: usize,
-    pub shards: NonZeroU32,
     /// The kind of the CronJobs: batch/v1's, the tutorial's, or ApiExamples.
     pub controller_kind: ControllerKind,
     /// Whether the CronJobs have to be handed over.
@@ -144,7 +139,6 @@ const ZONES: [&str; 8] = [
     "Etc/UTC",
 ];
 
-/// With four shards, no two of them are in one shard.
 pub const NAMESPACES: [&str; 3] = ["default", "team-blue", "team-two"];
 
 /// The namespaces with admission faults in worlds without other faults.
@@ -167,8 +161,6 @@ impl Scenario {
             seed,
             start,
             replicas,
-            // From a separate sequence: the rest of the world stays the same.
-            shards: NonZeroU32::new(*Rng::fork(seed, "shards").pick(&[1, 4])).unwrap(),
             controller_kind,
             manage: if is_shared { Manage::Annotated } else { Manage::All },
             active,
@@ -437,35 +429,8 @@ impl CronJob {
     }
 }
 
-/// The name of the lease, or the prefix of the names of several.
+/// The name of the lease.
 pub const LEASE_NAME: &str = "cronjob-controller";
-
-/// The shard of each namespace.
-impl Scenario {
-    /// The number of the shard that a namespace is in.
-    pub fn shard_of(&self, namespace: &str) -> u32 {
-        Shard::all(self.shards).find(|shard| shard.owns(namespace)).unwrap().index()
-    }
-
-    /// The number of a lease's shard.
-    pub fn shard_of_lease(&self, lease: &str) -> Option<u32> {
-        (0..self.shards.get()).find(|index| self.lease_of(*index) == lease)
-    }
-
-    /// The name of the lease of the shard of that number.
-    pub fn lease_of(&self, shard: u32) -> String {
-        if self.shards.get() == 1 { LEASE_NAME.to_owned() } else { Names::new(LEASE_NAME, self.shards).shard(shard) }
-    }
-
-    /// The number of the requested shard.
-    pub fn shard_of_query(&self, query: &str) -> u32 {
-        let is_asked_for = |shard: &Shard| {
-            let selector = shard.selector().unwrap_or_default();
-            selector.split('\'').skip(1).step_by(2).all(|bound| query.contains(bound))
-        };
-        Shard::all(self.shards).find(is_asked_for).unwrap().index()
-    }
-}
 
 fn skew(rng: &mut Rng) -> i64 {
     let milliseconds = i64::try_from(rng.range(0, 3000)).unwrap() - 1500;

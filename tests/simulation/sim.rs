@@ -12,7 +12,6 @@ use cronjob_controller::app::ReplicaObserver;
 use cronjob_controller::controller::Controller;
 use cronjob_controller::controller::control::RealControl;
 use cronjob_controller::events::ObjectReference;
-use cronjob_controller::sharding::Shard;
 use cronjob_controller::sim::Process;
 use futures::FutureExt as _;
 use http::Response;
@@ -32,7 +31,7 @@ use crate::journal::Journal;
 use crate::limits::is_held;
 use crate::model::{self, Author, Model, owner_of, text};
 use crate::rng::Rng;
-use crate::scenario::{Millis, Scenario};
+use crate::scenario::{LEASE_NAME, Millis, Scenario};
 use crate::view::View;
 
 /// A request is committed within this time of its sending, or never; except creates of Jobs where admission is slow.
@@ -86,14 +85,11 @@ pub struct Replica {
     pub clock: Arc<SkewedClock>,
     pub task: Option<AbortHandle>,
     pub stop: CancellationToken,
-    /// By shard.
-    pub controllers: BTreeMap<u32, Weak<Controller<RealControl>>>,
-    /// Its number of controllers for each shard so far.
-    pub terms: BTreeMap<u32, u32>,
-    /// Until when it may write according to the leases it knows it holds, by shard.
-    pub deadlines: BTreeMap<u32, Millis>,
-    /// By shard.
-    pub views: BTreeMap<u32, View>,
+    pub controller: Weak<Controller<RealControl>>,
+    /// Until when it may write according to the lease that it knows it holds.
+    pub deadline: Option<Millis>,
+    /// What its watches have shown.
+    pub view: View,
     /// Cuts all its watches.
     pub cut: CancellationToken,
     /// When it crashes: at which of its next writes, and whether after the commit.
@@ -144,10 +140,9 @@ impl Sim {
             clock: skewed(scenario.skews[number]),
             task: None,
             stop: CancellationToken::new(),
-            controllers: BTreeMap::new(),
-            terms: BTreeMap::new(),
-            deadlines: BTreeMap::new(),
-            views: BTreeMap::new(),
+            controller: Weak::new(),
+            deadline: None,
+            view: View::default(),
             cut: CancellationToken::new(),
             crash: None,
         };
@@ -198,7 +193,7 @@ impl Sim {
         let answer = self.server.handle(call.request()).now_or_never().expect("the server never waits");
         let changes = self.take_in(&mut state, Some(sent), at);
         if call.is_write() && call.kind != Kind::Events {
-            state.committed(call, sent, answer.status().as_u16(), changes, at, &self.scenario);
+            state.committed(call, sent, answer.status().as_u16(), changes, at);
         }
         self.changed.notify_one();
         answer
@@ -208,7 +203,7 @@ impl Sim {
     pub fn act(&self, call: &Call) -> u16 {
         let at = self.now();
         let (author, identity) = (Author::World, String::new());
-        let sent = Sent { author, identity, term: 0, at, clock: self.wall(at), view: None };
+        let sent = Sent { author, identity, at, clock: self.wall(at), view: None };
         self.commit(&sent, call).status().as_u16()
     }
 
@@ -248,8 +243,8 @@ impl Sim {
             task.abort();
         }
         replica.incarnation += 1;
-        replica.controllers.clear();
-        replica.deadlines.clear();
+        replica.controller = Weak::new();
+        replica.deadline = None;
         replica.crash = None;
         let back = at + rng.range(200, 12_000);
         state.plan(back, Act::Start(number));
@@ -321,7 +316,7 @@ impl State {
                 }
                 match (change.kind, by_replica, &change.previous) {
                     (ChangeKind::Added, sent, _) => {
-                        model.job_created(object, author, sent.map_or(0, |sent| sent.term), at);
+                        model.job_created(object, author, at);
                         if let Some(sent) = sent {
                             invariants.coverage.count("plan", "create");
                             invariants.created(model, object, sent, at);
@@ -359,11 +354,10 @@ impl State {
             }
             "leases.coordination.k8s.io" => {
                 let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();
-                let Some(shard) = scenario.shard_of_lease(text(object, "name")) else { return };
-                if *holder != **model.holders.entry(shard).or_default() {
-                    journal.note(at, format_args!("{author} -> the lease of shard {shard} is held by {holder:?}"));
-                    model.holders.insert(shard, holder.to_owned());
-                    model.held_since.insert(shard, at);
+                if text(object, "name") == LEASE_NAME && holder != model.holder {
+                    journal.note(at, format_args!("{author} -> the lease is held by {holder:?}"));
+                    model.holder = holder.to_owned();
+                    model.held_since = Some(at);
                 }
             }
             _ => {}
@@ -383,7 +377,7 @@ impl State {
     }
 
     /// A write was answered with `code`, after this many changes.
-    fn committed(&mut self, call: &Call, sent: &Sent, code: u16, changes: usize, at: Millis, scenario: &Scenario) {
+    fn committed(&mut self, call: &Call, sent: &Sent, code: u16, changes: usize, at: Millis) {
         let Author::Replica(..) = sent.author else { return };
         if call.kind == Kind::Leases {
             return;
@@ -408,8 +402,8 @@ impl State {
             }
             return;
         }
-        let holder = self.model.holders.get(&scenario.shard_of(&call.namespace));
-        if let Some(holder) = holder.filter(|holder| !holder.is_empty() && **holder != sent.identity) {
+        let holder = &self.model.holder;
+        if !holder.is_empty() && *holder != sent.identity {
             // It was checked when it was sent; from here on its effects are checked.
             if sent.is_late(at) && call.is_create_of_job() {
                 return self.invariants.coverage.count("late", "create committed while another holds the lease");
@@ -469,15 +463,13 @@ pub struct Ear {
 }
 
 impl ReplicaObserver for Ear {
-    fn built(&self, shard: Shard, controller: Weak<Controller<RealControl>>) {
+    fn built(&self, controller: Weak<Controller<RealControl>>) {
         let Some(sim) = self.sim.upgrade() else { return };
         let at = sim.now();
         let mut state = sim.state.lock();
         let State { replicas, journal, .. } = &mut *state;
-        let (replica, shard) = (&mut replicas[self.replica], shard.index());
-        journal.note(at, format_args!("r{}.{} begins with shard {shard}", self.replica, self.incarnation));
-        replica.controllers.insert(shard, controller);
-        *replica.terms.entry(shard).or_default() += 1;
+        journal.note(at, format_args!("r{}.{} begins", self.replica, self.incarnation));
+        replicas[self.replica].controller = controller;
     }
 
     fn event(&self, regarding: &ObjectReference, _: EventType, reason: &'static str, message: &str) {
@@ -488,9 +480,7 @@ impl ReplicaObserver for Ear {
         let who = format_args!("r{}.{} says {reason} of {}: {message}", self.replica, self.incarnation, regarding.name);
         state.journal.note(at, who);
         if reason == "UnexpectedJob" {
-            let shard = sim.scenario.shard_of(&regarding.namespace);
-            let term = state.replicas[self.replica].terms.get(&shard).copied().unwrap_or(0);
-            let by = (Author::Replica(self.replica, self.incarnation), term);
+            let by = Author::Replica(self.replica, self.incarnation);
             let State { invariants, model, .. } = &mut *state;
             invariants.unexpected(model, &regarding.uid, message, by, at);
         }

@@ -58,8 +58,7 @@ object, values, chart, namespace (the release's). */}}
 {{- $_ := set $container "imagePullPolicy" $values.image.pullPolicy }}
 {{- $args := list }}
 {{- range $container.args }}
-{{- if hasPrefix "--shards=" . }}{{ $args = append $args (printf "--shards=%d" (int $values.shards)) }}
-{{- else if eq "-v=2" . }}{{ $args = append $args (printf "-v=%d" (int $values.verbosity)) }}
+{{- if eq "-v=2" . }}{{ $args = append $args (printf "-v=%d" (int $values.verbosity)) }}
 {{- else }}{{ $args = append $args . }}{{ end }}
 {{- end }}
 {{- with $values.namespaces }}{{ $args = append $args (printf "--namespace=%s" (join "," .)) }}{{ end }}

@@ -181,8 +181,8 @@ impl<D: Days> Fields<D> {
             return true;
         }
         match self.later_midnight(walk.days, &walk.span, walk.transitions, walk.steps) {
-            Some(Some(midnight)) => walk.move_to(midnight),
-            Some(None) => return false,
+            Some(Search::Found(midnight)) => walk.move_to(midnight),
+            Some(Search::Never | Search::Stuck(_)) => return false,
             None => {}
         }
         true

@@ -72,22 +72,6 @@ async fn leader_whose_workers_all_hang_for_a_minute_is_followed_by_a_standby() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn replica_whose_workers_hang_in_one_of_its_shards_ends() {
-    let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
-    let server = server(&clock);
-    create(&server, ControllerKind::CronJob).await;
-    let config = Config {
-        shards: 2.try_into().unwrap(),
-        concurrent_cronjob_syncs: 2.try_into().unwrap(),
-        ..config(vec![ControllerKind::CronJob])
-    };
-    let client = client_without_limits(&server, 90);
-    let replica = Replica { client, clock, identity: "me".to_owned(), seed: 1, observer: None };
-    let ended = tokio::time::timeout(seconds(95), run_replica(&config, replica, CancellationToken::new())).await;
-    assert!(matches!(ended, Ok(Err(AppError::Hung))), "{ended:?}");
-}
-
 /// Whether the address says that the process lives.
 async fn is_alive(addr: SocketAddr) -> bool {
     let answer = async {

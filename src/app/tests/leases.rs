@@ -3,7 +3,7 @@
 
 use std::future::pending;
 
-use crate::controller::tests::wire::{Orders, Verb, Wire};
+use crate::controller::tests::wire::{Verb, Wire};
 
 use super::*;
 
@@ -51,8 +51,8 @@ async fn slow_shutdown_fails_and_does_not_release_the_lease() {
         let context = ControllerContext::new(&config, &server.client(), &registry, &clock, 1, None).unwrap();
         let rng = StdRng::seed_from_u64(1);
         let settings = config.leader_election.as_ref().unwrap();
-        let mut candidate = context.candidate(settings, server.client(), &registry, "me".to_owned(), rng).unwrap();
-        let elector = candidate.elector(&settings.name, context.recorder(1).0).unwrap();
+        let candidate = context.candidate(settings, server.client(), &registry, "me".to_owned(), rng).unwrap();
+        let elector = candidate.elector(context.recorder().0).unwrap();
         let stop = CancellationToken::new();
         let ended = tokio::spawn({
             let stop = stop.clone();
@@ -143,49 +143,4 @@ async fn leader_that_finds_no_lease_after_others_deletes_nothing_before_their_cr
     let deletions = wire.asked(Verb::Delete, "jobs");
     assert_eq!(deletions.len(), 1, "the slot of 18:22 has come");
     assert!(deletions[0].at - started >= seconds(39), "{:?}", deletions[0].at - started);
-}
-
-#[tokio::test(start_paused = true)]
-async fn lease_of_a_replica_that_renews_is_not_removed() {
-    for (sentence, renews) in [("it is silent", false), ("it renews while its lease is being removed", true)] {
-        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
-        let server = server(&clock);
-        let config = Config { shards: 2.try_into().unwrap(), ..config(vec![ControllerKind::CronJob]) };
-        let name = leader_election::shares::Names::new("cronjob-controller", config.shards).replica("other");
-        let path = format!("{LEASES}/{name}");
-        ask(&server, "POST", LEASES, &lease(&name, "other", 10, "2026-11-20T18:20:29.000000Z")).await;
-        let wire = Wire::new();
-        let client = client::on_service(wire.around(server.clone().into_service()));
-        wire.judge({
-            let (server, path, name) = (server.clone(), path.clone(), name.clone());
-            move |request| {
-                if !request.is(Verb::Delete, "leases") || request.name != name {
-                    return Orders::default();
-                }
-                if renews {
-                    let (server, path, name) = (server.clone(), path.clone(), name.clone());
-                    tokio::spawn(async move {
-                        let renewed = lease(&name, "other", 10, "2026-11-20T18:21:40.000000Z");
-                        let seen = ask(&server, "GET", &path, &json!(null)).await;
-                        let mut renewed = renewed;
-                        renewed["metadata"]["resourceVersion"] = seen["metadata"]["resourceVersion"].clone();
-                        ask(&server, "PUT", &path, &renewed).await;
-                    });
-                }
-                Orders { there: Duration::from_millis(100), ..Orders::default() }
-            }
-        });
-        let stop = CancellationToken::new();
-        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
-        let ended = tokio::spawn({
-            let stop = stop.clone();
-            async move { run_replica(&config, replica, stop).await }
-        });
-        tokio::time::sleep(seconds(90)).await;
-        assert_eq!(wire.asked(Verb::Delete, "leases").len(), 1, "{sentence}");
-        let left = ask(&server, "GET", &path, &json!(null)).await;
-        assert_eq!(left["kind"], if renews { "Lease" } else { "Status" }, "{sentence}");
-        stop.cancel();
-        ended.await.unwrap().unwrap();
-    }
 }

@@ -23,7 +23,7 @@ async fn metrics_show_the_age_and_the_faults_of_a_cache_until_it_is_dropped() {
             error(410, "Expired"),
         ])],
     )]);
-    let mut informer = Informer::<Job>::of_shard(script.client(), &[], Shard::WHOLE, 17);
+    let mut informer = Informer::<Job>::new(script.client(), &[], 17);
     metrics.watch("cronjob", &mut informer);
     let cancel = CancellationToken::new();
     let running = tokio::spawn(informer.run(cancel.clone()));

@@ -115,9 +115,6 @@ fn stream_of(parts: Vec<Part>) -> Body {
 /// `stream`, `list`, `list all`, `list next=token` or `watch 17`; any other query is unchanged.
 fn shorten(query: &str) -> String {
     const STREAM: &str = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    if let Some((query, _)) = query.split_once("&shardSelector=") {
-        return format!("{} shard", shorten(query));
-    }
     let (query, timeout) = query.rsplit_once("&timeoutSeconds=").unwrap_or((query, "300"));
     assert!((300..600).contains(&timeout.parse::<u32>().unwrap()), "timeoutSeconds={timeout}");
     let between = |start, end| query.strip_prefix(start).and_then(|rest: &str| rest.strip_suffix(end));

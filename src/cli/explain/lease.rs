@@ -1,10 +1,9 @@
 //! What the lease of the controller says about it.
 //!
-//! Guarantees: the lease is the one under which the controller works on the namespace, the newest if there are several. A holder
+//! Guarantees: the lease is the one under which the controller works, the newest if there are several. A holder
 //! counts as gone only well after its lease has expired, so that a clock that differs by some seconds changes no answer. Pure.
 
-use std::collections::{BTreeSet, HashMap};
-use std::num::NonZeroU32;
+use std::collections::HashMap;
 
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,9 +12,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use crate::api::ControllerKind;
 use crate::cli::output::stretch;
 use crate::leader_election::LeaderElectionRecord;
-use crate::leader_election::shares::Names;
 use crate::options::PROGRAM;
-use crate::sharding::{MAX_SHARDS, Shard};
 
 /// The lease that `manifests/tutorial` names, as the kubebuilder book does.
 const TUTORIAL: &str = "80807133.tutorial.kubebuilder.io";
@@ -37,11 +34,7 @@ pub struct ControllerLease {
 
 /// The leases of a cluster that may be those of controllers, by name; of several with one name, the newest.
 #[derive(Clone, Debug, Default)]
-pub struct Leases {
-    newest: HashMap<String, ControllerLease>,
-    /// The numbers of shards in the names.
-    counts: BTreeSet<NonZeroU32>,
-}
+pub struct Leases(HashMap<String, ControllerLease>);
 
 impl Leases {
     /// Picks them from all leases of a cluster.
@@ -49,36 +42,23 @@ impl Leases {
         let mut found = Self::default();
         for lease in steps::each(leases.iter()) {
             let name = lease.metadata.name.clone().unwrap_or_default();
-            if ![PROGRAM, TUTORIAL, IN_TREE].iter().any(|base| name.starts_with(base)) {
+            if ![PROGRAM, TUTORIAL, IN_TREE].contains(&&*name) {
                 continue;
             }
-            let count = name.rsplit_once("-of-").and_then(|(_, count)| count.parse::<NonZeroU32>().ok());
-            found.counts.extend(count.filter(|count| count.get() <= MAX_SHARDS));
             let lease = ControllerLease::read(lease);
-            let is_newest =
-                found.newest.get(&name).is_none_or(|known| known.record.renew_time <= lease.record.renew_time);
+            let is_newest = found.0.get(&name).is_none_or(|known| known.record.renew_time <= lease.record.renew_time);
             if is_newest {
-                found.newest.insert(name, lease);
+                found.0.insert(name, lease);
             }
         }
         found
     }
 
-    /// The lease under which CronJobs of that kind and namespace are worked on. A handed-over CronJob is not
-    /// kube-controller-manager's.
-    pub fn controller(
-        &self,
-        controller_kind: ControllerKind,
-        namespace: &str,
-        handed_over: bool,
-    ) -> Option<ControllerLease> {
-        let of_shards = |base: &'static str| {
-            let name = move |count: &NonZeroU32| Names::new(base, *count).shard(Shard::of(namespace, *count).index());
-            steps::each(self.counts.iter()).map(name)
-        };
-        let names = [PROGRAM, TUTORIAL].into_iter().flat_map(|base| of_shards(base).chain([base.to_owned()]));
-        let own = names.filter_map(|name| self.newest.get(&name)).max_by_key(|lease| lease.record.renew_time).cloned();
-        let in_tree = self.newest.get(IN_TREE).filter(|_| controller_kind.is_in_tree && !handed_over);
+    /// The lease under which CronJobs of that kind are worked on. A handed-over CronJob is not kube-controller-manager's.
+    pub fn controller(&self, controller_kind: ControllerKind, handed_over: bool) -> Option<ControllerLease> {
+        let own = [PROGRAM, TUTORIAL].iter().filter_map(|name| self.0.get(*name));
+        let own = own.max_by_key(|lease| lease.record.renew_time).cloned();
+        let in_tree = self.0.get(IN_TREE).filter(|_| controller_kind.is_in_tree && !handed_over);
         match own {
             Some(own) => {
                 Some(ControllerLease { in_tree_renewed: in_tree.and_then(|lease| lease.record.renew_time), ..own })

@@ -205,7 +205,7 @@ pub async fn read(
         list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
     let leases: Vec<Lease> =
         leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    let lease = Leases::of(&leases).controller(controller_kind, namespace, handed_over);
+    let lease = Leases::of(&leases).controller(controller_kind, handed_over);
     Ok(Facts { cron_job, handed_over, jobs, warnings, lease })
 }
 

@@ -12,8 +12,6 @@ use crate::api::{ControllerKind, Interner, Object};
 use crate::cli::cluster::{ControllerFlags, read_all};
 use crate::cli::explain::lease::Leases;
 use crate::cli::output::{Format, Report as _, render};
-use crate::leader_election::shares::Names;
-use crate::sharding::{MAX_SHARDS, Shard};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
@@ -768,7 +766,7 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
     for (sentence, change, jobs, held, state, summary) in rows {
         let leases: Vec<Lease> =
             held.iter().map(|(holder, renewed)| lease("cronjob-controller", holder, renewed)).collect();
-        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", false);
+        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, false);
         let facts = Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease };
         let told = explain(&facts, Zone::UTC, instant(at));
         assert_eq!((told.state, told.summary), (state, summary), "{sentence}");
@@ -783,7 +781,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
     ];
     let change = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-22T09:57:00Z"}});
     let told = |handed_over: bool, now: &str| {
-        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", handed_over);
+        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, handed_over);
         let facts = Facts { cron_job: cron_job(&change), handed_over, jobs: vec![], warnings: Ok(vec![]), lease };
         explain(&facts, Zone::UTC, instant(now))
     };
@@ -796,7 +794,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
 #[test]
 fn abandoned_lease_is_noted_whatever_the_state() {
     let old = lease("cronjob-controller", "pod-a", "2026-11-22T08:00:00.000000Z");
-    let lease = Leases::of(&[old]).controller(ControllerKind::CronJob, "shop", false);
+    let lease = Leases::of(&[old]).controller(ControllerKind::CronJob, false);
     let facts = Facts { cron_job: cron_job(&json!({})), handed_over: false, jobs: vec![], warnings: Ok(vec![]), lease };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     let want = "No run starts until a controller is running: pod-a, which holds the lease kube-system/cronjob-controller, last \
@@ -806,20 +804,16 @@ fn abandoned_lease_is_noted_whatever_the_state() {
 
 #[test]
 #[allow(clippy::type_complexity)] // A table's row.
-fn lease_is_that_of_the_controller_of_the_namespace() {
-    let of_the_namespace_and_the_next = |count: u32| {
-        let shards = count.try_into().unwrap();
-        let own = Shard::all(shards).find(|shard| shard.owns("shop")).unwrap().index();
-        let names = Names::new("cronjob-controller", shards);
-        (names.shard(own), names.shard((own + 1) % count))
-    };
-    let (own, other) = of_the_namespace_and_the_next(8);
-    let (too_many, _) = of_the_namespace_and_the_next(MAX_SHARDS + 1);
+fn lease_is_that_of_the_controller() {
     let at = |second: u32| format!("2026-11-22T10:00:{second:02}.000000Z");
-    let rows: [(&str, &[(&str, u32)], ControllerKind, Option<&str>); 6] = [
+    let rows: [(&str, &[(&str, u32)], ControllerKind, Option<&str>); 5] = [
         ("none", &[("another", 9)], ControllerKind::CronJob, None),
-        ("the newest", &[("cronjob-controller", 1), (&own, 2), (&other, 3)], ControllerKind::CronJob, Some(&own)),
-        ("a shard too many", &[(&too_many, 3)], ControllerKind::CronJob, None),
+        (
+            "the newest",
+            &[("80807133.tutorial.kubebuilder.io", 2), ("cronjob-controller", 1), ("cronjob-controller-2", 3)],
+            ControllerKind::Tutorial,
+            Some("80807133.tutorial.kubebuilder.io"),
+        ),
         ("in-tree", &[("kube-controller-manager", 1)], ControllerKind::CronJob, Some("kube-controller-manager")),
         (
             "in-tree beside this one",
@@ -831,7 +825,7 @@ fn lease_is_that_of_the_controller_of_the_namespace() {
     ];
     for (sentence, leases, controller_kind, want) in rows {
         let leases: Vec<Lease> = leases.iter().map(|(name, second)| lease(name, "p", &at(*second))).collect();
-        let found = Leases::of(&leases).controller(controller_kind, "shop", false);
+        let found = Leases::of(&leases).controller(controller_kind, false);
         let want = want.map(|name| format!("kube-system/{name}"));
         assert_eq!(found.map(|lease| lease.name), want, "{sentence}");
     }

@@ -130,7 +130,7 @@ fn two_controllers(cron_jobs: &[Seen], leases: &[Lease], now: DateTime<Utc>) -> 
     let leases = Leases::of(leases);
     let evidence = |seen: &Seen| {
         let Seen { cron_job, handed_over: false, writers, .. } = seen else { return None };
-        let lease = leases.controller(cron_job.controller_kind, &cron_job.name.namespace, true)?;
+        let lease = leases.controller(cron_job.controller_kind, true)?;
         let is_led = !lease.is_expired(now) && !lease.record.holder_identity.is_empty();
         let since = lease.record.acquire_time.filter(|_| is_led)?.max(now - RECENT);
         let in_tree = writers.in_tree.clone().filter(|write| write.time > since + SKEW)?;

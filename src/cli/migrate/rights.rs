@@ -98,7 +98,7 @@ struct Rule {
     resource_names: Vec<String>,
 }
 
-/// The rights that a controller without `--shards` needs.
+/// The rights that a controller needs.
 pub(super) fn needed() -> Result<Vec<Right>, String> {
     let mut rights = Vec::new();
     for text in ROLES {

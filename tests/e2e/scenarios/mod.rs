@@ -10,7 +10,6 @@ mod past;
 mod policy;
 mod rights;
 mod secure;
-mod shards;
 mod takeover;
 mod tutorial;
 mod upgrade;
@@ -168,12 +167,6 @@ pub fn all() -> Vec<Scenario> {
             past::handover,
             "migrate check names the CronJobs for which the in-tree controller starts an old slot, and no others",
             Some("it is about both")
-        ),
-        scenario!(
-            Alone,
-            shards::handovers,
-            "replicas share four shards out, through a join, a leave and a kill, and every slot fires once",
-            Some("it has no shards")
         ),
     ];
     // Needs a second build, which `make upgrade-test` makes.

@@ -128,21 +128,14 @@ async fn owners_are_known(world: &World) {
     .await;
 }
 
-/// `manifests/default`, after the additional grants of `manifests/sharded`.
+/// `manifests/default`.
 async fn whole_cluster(world: &World, account: &Account) {
     let admin = world.plane.admin_kubeconfig();
-    kubectl_apply(&admin, "manifests/sharded", &[]).unwrap();
-    let sharded = account.start(world, Turn::First).await;
-    eventually("it has all four shards", LONGEST_WAIT, || async {
-        let metrics = sharded.get("/metrics").await.ok()?;
-        let leads = |line: &&str| line.starts_with("leader_election_master_status{") && line.ends_with(" 1");
-        (metrics.lines().filter(leads).count() == 4).then_some(())
-    })
-    .await;
-    show_certificate(sharded.port).await;
-    stop(sharded).await;
-
     kubectl_apply(&admin, "manifests/default", &[]).unwrap();
+    let first = account.start(world, Turn::First).await;
+    show_certificate(first.port).await;
+    stop(first).await;
+
     stop(account.hand_over(world, &world.namespace("every-right").await).await).await;
 }
 

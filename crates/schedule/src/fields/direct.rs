@@ -74,7 +74,9 @@ impl<D: Days> Fields<D> {
         transitions: &'static Transitions,
         steps: &mut Steps,
     ) -> Option<Search> {
-        let Some(midnight) = self.later_midnight(day, span, transitions, steps)? else { return Some(Search::Never) };
+        let Search::Found(midnight) = self.later_midnight(day, span, transitions, steps)? else {
+            return Some(Search::Never);
+        };
         let end = if midnight < span.end { span.end } else { transitions.span(midnight).end };
         let minute_of_day = self.hour.trailing_zeros() * 60 + self.minute.trailing_zeros();
         let found = midnight + i64::from(minute_of_day) * MINUTE;
@@ -82,14 +84,13 @@ impl<D: Days> Fields<D> {
     }
 
     /// The midnight at which the walk arrives on the first matching day after `day`; `span` gives the offset of `day`.
-    /// `Some(None)` if no day matches until the end of the fifth year.
     pub(super) fn later_midnight(
         &self,
         day: i64,
         span: &Span,
         transitions: &'static Transitions,
         steps: &mut Steps,
-    ) -> Option<Option<i64>> {
+    ) -> Option<Search> {
         let next = if self.month & Self::EVERY_DAY != 0 {
             DayAfter { earliest: day, day: day + 1, fires: true }
         } else {
@@ -102,10 +103,12 @@ impl<D: Days> Fields<D> {
         if !calm {
             return None;
         }
+        if !next.fires {
+            return Some(Search::Never);
+        }
         let local = next.day * SECONDS_PER_DAY;
         let reads = span.reads_as_itself(local);
-        let midnight = || if reads { local - offset } else { transitions.instant_of_local(local) };
-        Some(next.fires.then(midnight))
+        Some(Search::Found(if reads { local - offset } else { transitions.instant_of_local(local) }))
     }
 
     /// The first day after `day` that it has, in the rest of that year and the five years after it.
