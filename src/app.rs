@@ -15,7 +15,7 @@ use std::time::Duration;
 use apimachinery::clock::{SharedClock, SystemClock};
 use chrono::TimeDelta;
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, join_all, select_all};
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -424,11 +424,21 @@ impl Controllers {
             match elector {
                 None => self.work_to_end(&mut events, Leadership::unconditional(), stop).await,
                 Some(elector) => {
+                    if stop.run_until_cancelled(self.can_work()).await.is_none() {
+                        return Ok(());
+                    }
                     under_lease(elector, stop, |leadership| self.work_to_end(&mut events, leadership, stop)).await
                 }
             }
         };
         unless_one_ends(&mut informers, led).await
+    }
+
+    /// Waits until the caches of a controller are synced. A replica that cannot work yet leaves the lease to one that can: after an
+    /// outage, to the one that has its caches.
+    async fn can_work(&self) {
+        let synced = self.instances.iter().map(|instance| instance.synced().boxed());
+        let _ = select_all(synced).await;
     }
 
     /// Works until `stop`, then writes the pending events while time remains and this process leads. No more events follow.
@@ -479,16 +489,17 @@ impl Controllers {
 }
 
 impl ControllerInstance {
+    async fn synced(&self) {
+        self.cron_jobs.wait_for_cache_sync().await;
+        self.jobs.wait_for_cache_sync().await;
+    }
+
     /// Runs the controller once its caches have synced.
     async fn work(self, context: Arc<ControllerContext>, created_lease: bool, stop: CancellationToken) {
         let Self { controller, cron_jobs, jobs, .. } = &self;
         let idle = Arc::clone(controller);
         let _idle = AbortOnDropHandle::new(tokio::spawn(sim::bind(async move { idle.show_idle_workers().await })));
-        let synced = async {
-            cron_jobs.wait_for_cache_sync().await;
-            jobs.wait_for_cache_sync().await;
-        };
-        if stop.run_until_cancelled(synced).await.is_some() {
+        if stop.run_until_cancelled(self.synced()).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
             if created_lease {
                 controller.doubt_absent_lease();

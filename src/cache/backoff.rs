@@ -1,9 +1,12 @@
 //! How long to wait after a failure: with jitter, growing, and reset after a while. Pure: the time is an argument.
 //!
 //! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds. The wait doubles with every further failure up to
-//! 30 to 60 seconds. After two minutes without a failure it starts over.
+//! 30 to 60 seconds. After two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8
+//! seconds, however long it has been: a refusal costs it next to nothing, and the first answer after an outage decides when due
+//! slots start.
 //!
-//! Matches client-go `tools/cache/reflector.go` (`defaultBackoff…`) and apimachinery's `wait.Backoff.DelayWithReset`.
+//! Matches client-go `tools/cache/reflector.go` (`defaultBackoff…`) and apimachinery's `wait.Backoff.DelayWithReset`, but for a
+//! server that is away.
 
 use std::time::Duration;
 
@@ -13,6 +16,8 @@ use tokio::time::Instant;
 const INIT: Duration = Duration::from_millis(800);
 const MAX: Duration = Duration::from_secs(30);
 const RESET: Duration = Duration::from_secs(120);
+/// Half of the longest wait for a server that is away.
+const AWAY: Duration = Duration::from_millis(400);
 
 /// The longest wait a server may ask for; with a mistaken, longer Retry-After the cache would be stale for too long.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -22,23 +27,49 @@ pub(super) struct Backoff {
     next: Duration,
     /// When the last wait ended.
     resumed: Option<Instant>,
+    /// How many failures there were since it started over.
+    failures: u32,
+}
+
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The server cannot be reached, or cannot answer anyone at present.
+    Away,
+    /// Anything else.
+    Other,
 }
 
 impl Backoff {
     pub(super) fn new() -> Self {
-        Self { next: INIT, resumed: None }
+        Self { next: INIT, resumed: None, failures: 0 }
     }
 
     /// How long to wait after a failure at `now`; at least as long as the server asked, up to five minutes.
-    pub(super) fn delay(&mut self, now: Instant, retry_after: Option<Duration>, rng: &mut impl Rng) -> Duration {
+    pub(super) fn delay(
+        &mut self,
+        now: Instant,
+        failure: Failure,
+        retry_after: Option<Duration>,
+        rng: &mut impl Rng,
+    ) -> Duration {
         if self.resumed.is_some_and(|resumed| now.saturating_duration_since(resumed) > RESET) {
-            self.next = INIT;
+            (self.next, self.failures) = (INIT, 0);
         }
-        let jittered = self.next.mul_f64(1.0 + rng.random::<f64>());
-        self.next = MAX.min(self.next * 2);
+        self.failures += 1;
+        let wait = if failure == Failure::Away { AWAY } else { self.next };
+        let jittered = wait.mul_f64(1.0 + rng.random::<f64>());
+        if failure == Failure::Other {
+            self.next = MAX.min(self.next * 2);
+        }
         let delay = jittered.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
         self.resumed = Some(now + delay);
         delay
+    }
+
+    /// Whether a log tells of the last failure: of less and less of them, since a server may be away for hours.
+    pub(super) fn is_told(&self) -> bool {
+        self.failures.is_power_of_two()
     }
 }
 
@@ -51,12 +82,17 @@ mod tests {
 
     /// Failures at these times; how long each must wait, in milliseconds, at least and less than.
     fn assert_delays(failures: &[(u64, Option<u64>, u64, u64)]) {
+        let all: Vec<_> = failures.iter().map(|failure| (Failure::Other, *failure)).collect();
+        assert_mixed_delays(&all);
+    }
+
+    fn assert_mixed_delays(failures: &[(Failure, (u64, Option<u64>, u64, u64))]) {
         for seed in 0..100 {
             let (mut backoff, mut rng, start) = (Backoff::new(), StdRng::seed_from_u64(seed), Instant::now());
             let mut now = start;
-            for &(after, retry_after, least, less_than) in failures {
+            for &(failure, (after, retry_after, least, less_than)) in failures {
                 now += Duration::from_secs(after);
-                let delay = backoff.delay(now, retry_after.map(Duration::from_secs), &mut rng);
+                let delay = backoff.delay(now, failure, retry_after.map(Duration::from_secs), &mut rng);
                 now += delay;
                 assert!(
                     (least..less_than).contains(&u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
@@ -78,6 +114,19 @@ mod tests {
             (0, None, 30_000, 60_000),
             (0, None, 30_000, 60_000),
         ]);
+    }
+
+    #[test]
+    fn a_server_that_is_away_is_asked_again_soon_however_long_it_was() {
+        use Failure::{Away, Other};
+        let mut failures = vec![(Away, (0, None, 400, 800)); 50];
+        failures.extend([
+            (Other, (0, None, 800, 1_600)),
+            (Other, (0, None, 1_600, 3_200)),
+            (Away, (0, None, 400, 800)),
+        ]);
+        failures.extend([(Away, (0, Some(5), 5_000, 5_001)), (Other, (0, None, 3_200, 6_400))]);
+        assert_mixed_delays(&failures);
     }
 
     #[test]

@@ -162,9 +162,26 @@ impl ServerStatus {
         self.is_expired() || self.is_invalid() || self.resource_version_too_large
     }
 
+    /// Whether the server answers every request so at present.
+    fn is_of_any_request(&self) -> bool {
+        matches!(self.code, 429 | 502 | 503 | 504) && !self.resource_version_too_large
+    }
+
     /// Whether the server refuses the request itself: its parameters, not its timing.
     pub(super) fn is_invalid(&self) -> bool {
         matches!(self.code, 400 | 405 | 406 | 422 | 501)
+    }
+}
+
+impl Cause {
+    /// Whether the server cannot be reached, or cannot answer anyone at present. A watch that is answered with 500 may ask for a
+    /// version that the server cannot read.
+    pub(super) fn is_of_a_server_that_is_away(&self, operation: Operation) -> bool {
+        match self {
+            Self::Send(_) => true,
+            Self::Status(status) => status.is_of_any_request() || (status.code == 500 && operation != Operation::Watch),
+            _ => false,
+        }
     }
 }
 
@@ -214,7 +231,7 @@ impl FailureCounts {
             | (Operation::List, _) => {}
             (Operation::StreamingList, _) => self.streaming_lists += 1,
             (Operation::Watch, Cause::Silent(_)) => self.silences += 1,
-            (Operation::Watch, Cause::Status(status)) if status.code != 429 => self.refusals += 1,
+            (Operation::Watch, Cause::Status(status)) if !status.is_of_any_request() => self.refusals += 1,
             (Operation::Watch, _) => {}
         }
     }

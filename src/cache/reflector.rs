@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, Failure};
 use super::decode::Event;
 use super::error::{Cause, FailureCounts, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
 use super::pages::{PAGE_SIZE, Pages, page_size};
@@ -148,15 +148,18 @@ impl<T: Object> Reflector<T> {
             Cause::Status(status) => status.retry_after,
             _ => None,
         };
+        let is_away = error.cause.is_of_a_server_that_is_away(operation);
         let is_unserved = matches!(&error.cause, Cause::Status(status) if status.code == 404);
         let is_known = std::mem::replace(&mut self.is_unserved, is_unserved) && is_unserved;
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired())
             || matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
+        let failure = if is_away { Failure::Away } else { Failure::Other };
+        let delay = self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng);
         if is_known {
             debug!(%error, then = ?recovery, "the kind is still not served");
         } else if is_expected {
             info!(%error, then = ?recovery, "the reflector recovers");
-        } else {
+        } else if !is_away || self.backoff.is_told() {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
         let next = match recovery {
@@ -171,7 +174,7 @@ impl<T: Object> Reflector<T> {
                 self.list_state()
             }
         };
-        sleep(self.backoff.delay(Instant::now(), retry_after, &mut self.rng)).await;
+        sleep(delay).await;
         next
     }
 

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
+use schedule::missed;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
@@ -12,6 +14,7 @@ use super::Controller;
 use super::concurrency_limiter::{Begun, Signal};
 use super::control::{CronJobControl, JobControl};
 use super::plan::{Failure, Outcome};
+use crate::api::batch_v1::CronJob;
 use crate::api::{ApiError, FailureClass, ObjectName};
 use crate::workqueue::UNANSWERED;
 
@@ -30,6 +33,10 @@ pub const WEBHOOK_BACKOFF: Duration = Duration::from_secs(4);
 
 /// The longest wait that a Retry-After of the API server can cause: a wrong value would cost slots.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// How long before the end of its time a slot that was refused is tried once more, whatever its backoff. More than most requests
+/// take.
+const LAST_CHANCE: TimeDelta = TimeDelta::seconds(2);
 
 /// The minimum pause of settling after the API server reports overload.
 pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
@@ -59,11 +66,26 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.keep_next_slot(key);
     }
 
-    /// Requeues a key at its next slot, however long its backoff.
+    /// Requeues a key at its next slot, however long its backoff, and before that once shortly before the slot that is due can no
+    /// longer start: what refuses it may have been mended meanwhile.
     pub(super) fn keep_next_slot(&self, key: &ObjectName) {
-        if let Some(next) = self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job)) {
-            self.parts.queue.add_at_uncounted(key.clone(), self.time_of(next));
+        let Some(cron_job) = self.parts.cron_jobs.get(key) else { return };
+        let next = self.next_slot(&cron_job);
+        let last_chance = self.end_of_due_slot(&cron_job, next).and_then(|end| end.checked_sub_signed(LAST_CHANCE));
+        let now = self.parts.clock.now();
+        if let Some(at) = last_chance.filter(|at| *at > now).or(next) {
+            self.parts.queue.add_at_uncounted(key.clone(), self.time_of(at));
         }
+    }
+
+    /// When the slot that is due can no longer start: at the next one, or after its deadline.
+    fn end_of_due_slot(&self, cron_job: &CronJob, next: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+        let (schedule, now) = (cron_job.schedule(self.parts.local_zone)?, self.parts.clock.now());
+        let observed = cron_job.observed(&cron_job.status, now);
+        let (slot, _) = missed::next_schedule_time(&observed, cron_job.nominal(now), schedule).ok()?;
+        let deadline = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+        let end = deadline.and_then(|deadline| cron_job.due(slot?).checked_add_signed(deadline));
+        slot.and(end.into_iter().chain(next).min())
     }
 
     /// Requeues a key whose sync panicked, or what followed its sync.

@@ -54,10 +54,13 @@ impl<'a> Start<'a> {
         Some(self.sent.clock - TimeDelta::milliseconds(before))
     }
 
-    /// The slot was decided when its author could know it.
+    /// The slot was decided when its author could know it, and no one removed the record that its author may have seen go.
     fn decided(&self) -> Option<(&'static str, String)> {
-        let decided = self.known.decided_until(self.sent.clock).filter(|decided| *decided >= self.slot);
-        if let Some(decided) = decided {
+        let until = |version: &Version| version.decided_until(self.sent.clock).filter(|decided| *decided >= self.slot);
+        let mut later = self.versions.iter().filter(|version| version.revision > self.known.revision);
+        if let Some(decided) = until(self.known)
+            && later.all(|version| until(version).is_some())
+        {
             return Some(("15", format!("which was decided until {decided}")));
         }
         let last = self.known.last_schedule_time().filter(|last| *last >= self.slot)?;

@@ -1,9 +1,9 @@
-//! A replica's use of leases: how long a write may take, when a standby doubts its caches, when a lease is released, and
-//! which leases of other replicas are removed.
+//! A replica's use of the lease: how long a write may take, when a replica stands for it, when a standby doubts its caches, and
+//! when the lease is released.
 
 use std::future::pending;
 
-use crate::controller::tests::wire::{Verb, Wire};
+use crate::controller::tests::wire::{Fate, Verb, Wire};
 
 use super::*;
 
@@ -110,6 +110,34 @@ async fn leader_after_another_reads_a_cron_job_live_before_it_fires() {
         assert!(asked[1].iter().all(|read| read.at <= asked[0][0].at), "{sentence}");
         stop.cancel();
         ended.await.unwrap().unwrap();
+    }
+}
+
+/// After an outage the lease is for the replica that has its caches.
+#[tokio::test(start_paused = true)]
+async fn replica_without_caches_leaves_the_lease_to_others() {
+    let rows = [
+        ("it lists at once", [].as_slice(), 0),
+        ("its Jobs come after 20 s", ["jobs"].as_slice(), 20),
+        ("its CronJobs come after 40 s", ["cronjobs"].as_slice(), 40),
+    ];
+    for (sentence, hidden, listed) in rows {
+        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
+        let server = server(&clock);
+        let wire = Wire::new();
+        let client = client::on_service(wire.around(server.clone().into_service()));
+        let began = tokio::time::Instant::now();
+        wire.judge(move |ask| {
+            let is_read = matches!(ask.verb, Verb::List | Verb::Watch) && hidden.contains(&&*ask.resource);
+            if is_read && began.elapsed() < seconds(listed) { Fate::Unreachable } else { Fate::Pass }
+        });
+        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
+        let (config, stop) = (config(vec![ControllerKind::CronJob]), CancellationToken::new());
+        let running = tokio::spawn(async move { run_replica(&config, replica, stop).await });
+        tokio::time::sleep(seconds(60)).await;
+        running.abort();
+        let took = wire.asked(Verb::Create, "leases")[0].at - began;
+        assert!((listed..listed + 2).contains(&took.as_secs()), "{sentence}: {took:?}");
     }
 }
 

@@ -205,7 +205,7 @@ async fn a_failure_counts_as_one_retry() {
         assert!(text.contains(&line), "after {failures}:\n{text}");
     }
     let timers = world.controller.queue().scheduled_for(&key("c")).unwrap();
-    assert_eq!(timers.at, Some(time("2026-03-02T10:01:00Z")), "the next slot is waited for, too");
+    assert_eq!(timers.at, Some(time("2026-03-02T10:00:58Z")), "the end of the slot's time is waited for, too");
 }
 
 #[tokio::test(start_paused = true)]

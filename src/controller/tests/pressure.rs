@@ -106,8 +106,12 @@ async fn slot_after_a_panic_has_its_timer() {
         assert!(world.controller.process_next_work_item().await);
     }
     let timers = queue.scheduled_for(&key("poison")).unwrap();
-    assert_eq!(timers.at, Some(time("2026-03-02T11:00:00Z")));
+    assert_eq!(timers.at, Some(time("2026-03-02T10:59:58Z")), "once more before the next slot");
     assert!(timers.after.is_some());
+    world.clock.step(time("2026-03-02T10:59:59Z") - world.clock.now());
+    queue.remove_timers(&key("poison"));
+    world.controller.keep_next_slot(&key("poison"));
+    assert_eq!(queue.scheduled_for(&key("poison")).unwrap().at, Some(time("2026-03-02T11:00:00Z")));
 }
 
 /// Here the clock panics, which is read before and after each sync.
@@ -123,6 +127,33 @@ async fn a_panic_outside_the_sync_costs_neither_the_worker_nor_the_key() {
     assert!(world.controller.process_next_work_item().await);
     assert_eq!((queue.processing(), queue.num_requeues(&key("poison"))), (0, 1));
     assert!(queue.scheduled_for(&key("poison")).unwrap().after.is_some());
+}
+
+/// What refuses the Jobs is mended when a backoff has begun that ends after the slot's time.
+#[tokio::test(start_paused = true)]
+async fn slot_that_was_refused_is_tried_once_more_before_its_time_is_over() {
+    let rows = [
+        ("before the next slot", json!({}), "2026-03-02T10:00:50Z"),
+        (
+            "before its deadline",
+            json!({ "schedule": "0 * * * *", "startingDeadlineSeconds": 60 }),
+            "2026-03-02T10:00:50Z",
+        ),
+        ("before a short deadline", json!({ "startingDeadlineSeconds": 20 }), "2026-03-02T10:00:15Z"),
+    ];
+    for (sentence, spec, mended) in rows {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        world.create_cron_job("hello", spec).await;
+        let clock = Arc::clone(&world.clock);
+        world.wire.judge(move |ask| {
+            let is_refused = ask.is(Verb::Create, "jobs") && clock.now() < time(mended);
+            if is_refused { Fate::Denied(403, "Forbidden", "exceeded quota: q") } else { Fate::Pass }
+        });
+        let stop = world.work(1);
+        world.pass_until("2026-03-02T10:00:59Z").await;
+        assert_eq!(world.seen_names(), ["hello-29540760"], "{sentence}");
+        stop.cancel();
+    }
 }
 
 #[tokio::test(start_paused = true)]
