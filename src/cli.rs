@@ -1,8 +1,8 @@
 //! The binary's commands for a user at a terminal: `next`, `explain`, `check` and others.
 //!
 //! Guarantees: pure modules compute every answer, with the time passed in. They use the parser, the slot search and the
-//! `reconcile` of the controller, so that an answer matches the controller's behaviour. Only `trigger`, `suspend`, `resume`
-//! and `backfill` write to a cluster.
+//! `reconcile` of the controller, so that an answer matches the controller's behaviour. Only `trigger`, `suspend`, `resume`,
+//! `backfill`, `migrate handover` and `migrate takeback` write to a cluster.
 //! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
 pub mod backfill;
@@ -65,6 +65,8 @@ pub enum Command {
     Backfill(Target, Box<backfill::Request>),
     /// Say what changes between the in-tree controller and this one, which has this account.
     MigrateCheck(Scope, migrate::Account, ControllerFlags, Format),
+    /// Hand CronJobs over to this controller, or take them back.
+    Handover(Scope, migrate::Request, ControllerFlags, Format),
     /// Start a Job of a CronJob, under this name if there is one.
     Trigger(Target, Option<String>),
     /// Suspend a CronJob, or resume it.
@@ -133,8 +135,9 @@ pub fn run(
         }
         Command::NextIn(target, question, format) => {
             let flags = ControllerFlags { zone: question.zone, seed: Arc::clone(&question.seed) };
-            let cron_job = wait(explain::read::connect_and_read_cron_job(target, &flags))?;
+            let (cron_job, in_charge) = wait(explain::read::connect_and_read_cron_job(target, &flags))?;
             let answer = next::cron_jobs::CronJobRuns::of(&cron_job, question, clock.now());
+            let answer = answer.run_by(in_charge.sentence(&cron_job));
             let answer = next::cron_jobs::Answer::One(Box::new(answer));
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
         }
@@ -156,6 +159,10 @@ pub fn run(
         Command::MigrateCheck(scope, account, flags, format) => {
             let findings = wait(migrate::check(scope, account, flags, clock.now()))?;
             Ok(Answer { text: render(&findings, *format), is_good: findings.changes_nothing() })
+        }
+        Command::Handover(scope, request, flags, format) => {
+            let handovers = wait(migrate::hand_over(scope, request, flags, clock.now()))?;
+            Ok(Answer { text: render(&handovers, *format), is_good: handovers.is_good() })
         }
         Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref())),
         Command::SetSuspended(target, suspend, flags) => {

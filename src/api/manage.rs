@@ -7,6 +7,8 @@
 //! The controller in kube-controller-manager never starts a Job for a suspended CronJob. A CronJob that is handed over
 //! is therefore suspended in its spec, and an annotation holds its real suspension.
 
+use serde_json::{Map, Value, json};
+
 use super::batch_v1::CronJob;
 
 /// With the value `true`, hands a CronJob over to this controller while `spec.suspend` is true as well.
@@ -22,6 +24,82 @@ pub struct Handover {
     pub managed: bool,
     /// Whether [`SUSPEND_ANNOTATION`] is `true`.
     pub suspend: bool,
+}
+
+/// The three values that decide which controller runs a batch/v1 CronJob beside the in-tree one, and whether it is suspended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The annotations.
+    pub handover: Handover,
+    /// `spec.suspend`, as the API server has it.
+    pub spec_suspend: bool,
+}
+
+impl Standing {
+    /// The values of a CronJob that [`Manage::Annotated`] has looked at, and that it takes if `handed_over`.
+    pub fn of(cron_job: &CronJob, handed_over: bool) -> Self {
+        let is_shared = cron_job.controller_kind.is_in_tree;
+        let handover = if is_shared { cron_job.handover } else { Handover::default() };
+        Self { handover, spec_suspend: handed_over || cron_job.spec.suspend }
+    }
+
+    /// Whether a controller with `--manage=annotated` runs it, and the in-tree controller does not.
+    pub fn is_handed_over(self) -> bool {
+        self.handover.managed && self.spec_suspend
+    }
+
+    /// Whether the annotation says that it is handed over, and `spec.suspend` does not: the in-tree controller runs it.
+    pub fn is_half_handed_over(self) -> bool {
+        self.handover.managed && !self.spec_suspend
+    }
+
+    /// Whether the controller that runs it starts no Jobs.
+    pub fn is_suspended(self) -> bool {
+        if self.is_handed_over() { self.handover.suspend } else { self.spec_suspend }
+    }
+
+    /// Handed over, and suspended exactly if it was.
+    #[must_use]
+    pub fn handed_over(self) -> Self {
+        Self { handover: Handover { managed: true, suspend: self.is_suspended() }, spec_suspend: true }
+    }
+
+    /// The in-tree controller's, without annotations, and suspended exactly if it was.
+    #[must_use]
+    pub fn taken_back(self) -> Self {
+        Self { handover: Handover::default(), spec_suspend: self.is_suspended() }
+    }
+
+    /// Suspended or not. One that is half handed over is handed over by its suspension, because `spec.suspend` alone would do that
+    /// and start its Jobs.
+    #[must_use]
+    pub fn with_suspend(self, suspend: bool) -> Self {
+        if self.is_handed_over() || (self.handover.managed && suspend) {
+            Self { handover: Handover { managed: true, suspend }, spec_suspend: true }
+        } else {
+            Self { spec_suspend: suspend, ..self }
+        }
+    }
+
+    /// The merge patch that changes these values into `wanted`, in one write.
+    pub fn patch(self, wanted: Self) -> Value {
+        let annotation = |is_true: bool| if is_true { json!("true") } else { Value::Null };
+        let pairs = [
+            (MANAGED_ANNOTATION, self.handover.managed, wanted.handover.managed),
+            (SUSPEND_ANNOTATION, self.handover.suspend, wanted.handover.suspend),
+        ];
+        let changed = pairs.into_iter().filter(|(_, before, after)| before != after);
+        let annotations: Map<String, Value> =
+            changed.map(|(name, _, after)| (name.to_owned(), annotation(after))).collect();
+        let mut patch = json!({});
+        if !annotations.is_empty() {
+            patch["metadata"] = json!({ "annotations": annotations });
+        }
+        if self.spec_suspend != wanted.spec_suspend {
+            patch["spec"] = json!({ "suspend": wanted.spec_suspend });
+        }
+        patch
+    }
 }
 
 /// Which CronJobs this controller manages.
@@ -53,7 +131,7 @@ impl Manage {
         match self {
             Self::All => true,
             Self::Annotated => {
-                let is_ours = cron_job.handover.managed && cron_job.spec.suspend;
+                let is_ours = Standing::of(cron_job, false).is_handed_over();
                 if is_ours {
                     cron_job.spec.suspend = cron_job.handover.suspend;
                 }
@@ -109,5 +187,91 @@ mod tests {
             };
             assert_eq!(Manage::BOTH.map(seen), [all, annotated], "{sentence}");
         }
+    }
+
+    /// `managed`, `suspend`, `spec.suspend`.
+    fn standing((managed, suspend, spec_suspend): (bool, bool, bool)) -> Standing {
+        Standing { handover: Handover { managed, suspend }, spec_suspend }
+    }
+
+    type Values = (bool, bool, bool);
+
+    #[test]
+    fn hand_over_and_take_back_change_the_owner_and_not_the_suspension() {
+        // What it is before, handed over, and taken back.
+        let table: [(&str, Values, Values, Values); 7] = [
+            ("runs in-tree", (false, false, false), (true, false, true), (false, false, false)),
+            ("suspended in-tree", (false, false, true), (true, true, true), (false, false, true)),
+            ("an annotation is left over", (false, true, false), (true, false, true), (false, false, false)),
+            ("spec.suspend was reverted", (true, false, false), (true, false, true), (false, false, false)),
+            (
+                "reverted while suspended: it runs in-tree",
+                (true, true, false),
+                (true, false, true),
+                (false, false, false),
+            ),
+            ("handed over", (true, false, true), (true, false, true), (false, false, false)),
+            ("handed over and suspended", (true, true, true), (true, true, true), (false, false, true)),
+        ];
+        for (sentence, before, handed_over, taken_back) in table {
+            let before = standing(before);
+            assert_eq!(before.handed_over(), standing(handed_over), "{sentence}: handed over");
+            assert_eq!(before.taken_back(), standing(taken_back), "{sentence}: taken back");
+            for after in [before.handed_over(), before.taken_back()] {
+                assert_eq!(after.is_suspended(), before.is_suspended(), "{sentence}");
+                let mut object = json!({ "spec": { "suspend": false }, "metadata": { "annotations": {} } });
+                merge(&mut object, &Standing::default().patch(before));
+                merge(&mut object, &before.patch(after));
+                let annotations = object["metadata"]["annotations"].clone();
+                assert_eq!(
+                    Standing::of(&cron_job(object["spec"]["suspend"] == true, &annotations), false),
+                    after,
+                    "{sentence}"
+                );
+            }
+        }
+    }
+
+    fn merge(object: &mut Value, patch: &Value) {
+        match (object.as_object_mut(), patch) {
+            (Some(object), Value::Object(patch)) => {
+                for (key, value) in patch {
+                    if value.is_null() {
+                        object.remove(key);
+                    } else {
+                        merge(object.entry(key.clone()).or_insert_with(|| json!({})), value);
+                    }
+                }
+            }
+            _ => *object = patch.clone(),
+        }
+    }
+
+    #[test]
+    fn suspend_stops_every_controller_and_resume_starts_the_one_that_runs_it() {
+        // What it is before, suspended, and resumed.
+        let table: [(&str, Values, Values, Values); 6] = [
+            ("runs in-tree", (false, false, false), (false, false, true), (false, false, false)),
+            ("suspended in-tree", (false, false, true), (false, false, true), (false, false, false)),
+            ("spec.suspend was reverted", (true, false, false), (true, true, true), (true, false, false)),
+            ("reverted while suspended", (true, true, false), (true, true, true), (true, true, false)),
+            ("handed over", (true, false, true), (true, true, true), (true, false, true)),
+            ("handed over and suspended", (true, true, true), (true, true, true), (true, false, true)),
+        ];
+        for (sentence, before, suspended, resumed) in table {
+            let before = standing(before);
+            assert_eq!(before.with_suspend(true), standing(suspended), "{sentence}: suspended");
+            assert!(before.with_suspend(true).is_suspended() && before.with_suspend(true).spec_suspend, "{sentence}");
+            assert_eq!(before.with_suspend(false), standing(resumed), "{sentence}: resumed");
+            assert!(!before.with_suspend(false).is_suspended(), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_kind_without_an_in_tree_controller_is_never_handed_over() {
+        let mut cron_job = cron_job(true, &json!({ MANAGED_ANNOTATION: "true" }));
+        cron_job.controller_kind = crate::api::ControllerKind::Tutorial;
+        assert!(!Manage::Annotated.takes(&mut cron_job));
+        assert!(cron_job.spec.suspend);
     }
 }

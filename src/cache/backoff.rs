@@ -80,13 +80,16 @@ mod tests {
 
     use super::*;
 
-    /// Failures at these times; how long each must wait, in milliseconds, at least and less than.
-    fn assert_delays(failures: &[(u64, Option<u64>, u64, u64)]) {
+    /// When a failure comes after the last wait and what the server asks for, in seconds; how long it must wait, in milliseconds, at
+    /// least and less than.
+    type Row = (u64, Option<u64>, u64, u64);
+
+    fn assert_delays(failures: &[Row]) {
         let all: Vec<_> = failures.iter().map(|failure| (Failure::Other, *failure)).collect();
         assert_mixed_delays(&all);
     }
 
-    fn assert_mixed_delays(failures: &[(Failure, (u64, Option<u64>, u64, u64))]) {
+    fn assert_mixed_delays(failures: &[(Failure, Row)]) {
         for seed in 0..100 {
             let (mut backoff, mut rng, start) = (Backoff::new(), StdRng::seed_from_u64(seed), Instant::now());
             let mut now = start;

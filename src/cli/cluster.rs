@@ -8,19 +8,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::Request;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use schedule::Zone;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::CliError;
-use super::explain::Facts;
-use super::explain::lease::Leases;
-use super::explain::read::{ReadError, Said, Target, get, list, said, words};
+use super::explain::read::{ReadError, Said, Target, get, lease_of, list, read_leases, said, words};
+use super::explain::{Facts, InCharge};
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::manage::Standing;
 use crate::api::policy::PolicyOptions;
-use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
+use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::connect_for_person;
 
 /// The flags of the controller on which its decisions depend.
@@ -140,24 +139,18 @@ pub async fn read_all(
         Ok(events) => (by_object(events), None),
         Err(error) => (HashMap::new(), Some(error.to_string())),
     };
-    // Every node has a lease in a namespace of its own.
-    let leases =
-        list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
-    let leases: Vec<Lease> =
-        leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    let leases = Leases::of(&leases);
+    let leases = read_leases(client).await;
     let known = |raw: Box<RawValue>| {
         let mut cron_job = CronJob::decode(raw.get(), &interner).ok()?;
         // The items of a list do not say their kind.
         cron_job.controller_kind = controller_kind;
-        flags.apply(&mut cron_job);
-        let handed_over = Manage::Annotated.takes(&mut cron_job);
+        let in_charge = InCharge::take(&mut cron_job, raw.get(), Some(&leases), flags);
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
         let warnings = unread.clone().map_or(Ok(warnings), Err);
-        let lease = leases.controller(controller_kind, handed_over);
+        let lease = lease_of(&leases, controller_kind, in_charge);
         let jobs = jobs.get(&key).cloned().unwrap_or_default();
-        let facts = Facts { cron_job: Arc::new(cron_job), handed_over, jobs, warnings, lease };
+        let facts = Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease };
         Some(Known { facts, events: all })
     };
     Ok(cron_jobs.into_iter().filter_map(known).collect())
@@ -222,6 +215,36 @@ pub async fn merge_patch(
     what: &str,
 ) -> Result<String, WriteError> {
     try_patch(client, path, change).await.map_err(failed(what))
+}
+
+/// How often [`set_standing`] is tried, each time with what was read before.
+pub(super) const ATTEMPTS: usize = 5;
+
+/// Why it was not done.
+pub(super) const CHANGES: &str = "it changed each time between the read and the write";
+
+/// Makes the standing of a CronJob that was `before` what is `wanted`, in one write. Returns false, and has changed nothing, if the
+/// object has changed since it was read.
+///
+/// # Errors
+/// As the server says; `what` is what was to be done.
+pub(super) async fn set_standing(
+    client: &Client,
+    cron_job: &CronJob,
+    [before, wanted]: [Standing; 2],
+    what: &str,
+) -> Result<bool, WriteError> {
+    let parent = cron_job.controller_kind.parent;
+    let (collection, name) = (parent.path(Some(&cron_job.name.namespace)), &cron_job.name.name);
+    // The controller's own name would make an edit of its user look like a record of the controller.
+    let path = format!("{collection}/{name}?fieldManager=cronjob-controller-cli");
+    let mut change = before.patch(wanted);
+    change["metadata"]["resourceVersion"] = cron_job.resource_version.to_string().into();
+    match try_patch(client, &path, &change).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(cause) => Err(failed(what)(cause)),
+    }
 }
 
 fn failed(what: &str) -> impl FnOnce(kube::Error) -> WriteError {

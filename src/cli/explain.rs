@@ -6,6 +6,7 @@
 //! except for [`read`].
 
 mod held;
+pub mod in_charge;
 pub mod lease;
 pub mod read;
 pub(in crate::cli) mod rehearsal;
@@ -26,6 +27,7 @@ use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 use held::first_of;
+pub use in_charge::InCharge;
 pub use read::Facts;
 use read::Said;
 use rehearsal::Rehearsal;
@@ -38,7 +40,7 @@ pub enum State {
     BeingDeleted,
     /// `spec.timeZone` is not a known zone.
     UnknownTimeZone,
-    /// `spec.suspend` is true.
+    /// `spec.suspend` is true, or the annotation in its place.
     Suspended,
     /// `spec.schedule` cannot be parsed.
     UnparseableSchedule,
@@ -69,6 +71,8 @@ pub struct Explanation {
     pub(crate) kind: &'static str,
     pub(crate) namespace: String,
     pub(crate) name: String,
+    /// Which controller runs it.
+    pub(crate) controller: InCharge,
     pub(crate) state: State,
     /// The answer in one or two sentences.
     pub(crate) summary: String,
@@ -179,6 +183,9 @@ impl<'a> Case<'a> {
     /// The explanation.
     pub(crate) fn explain(&self) -> Explanation {
         let (state, summary) = self.verdict();
+        let controller = self.facts.in_charge;
+        let who = controller.sentence(self.cron_job);
+        let summary = if who.is_empty() { summary } else { format!("{who} {summary}") };
         let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
         let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(since(job)) };
@@ -186,6 +193,7 @@ impl<'a> Case<'a> {
             kind: cron_job.controller_kind.parent.kind,
             namespace: cron_job.name.namespace.to_string(),
             name: cron_job.name.name.to_string(),
+            controller,
             state,
             summary,
             schedule: self.written_schedule().to_owned(),
@@ -519,7 +527,7 @@ impl<'a> Case<'a> {
 
     fn notes(&self, state: State) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.facts.handed_over {
+        if self.facts.in_charge.is_handed_over() {
             notes.push(format!(
                 "It is handed over ({MANAGED_ANNOTATION}): this describes a controller with --manage=annotated."
             ));

@@ -155,7 +155,9 @@ fn candidates(before: &[String], last: &str) -> (Vec<String>, Option<Source>, &'
     }
     let flag = before.last().filter(|word| word.starts_with('-'));
     let flag = flag.and_then(|flag| command.get_arguments().find(|arg| is_named(arg, flag)));
-    let wanted = flag.filter(|arg| arg.get_action().takes_values()).or_else(|| command.get_positionals().next());
+    let wanted = flag
+        .filter(|arg| arg.get_action().takes_values())
+        .or_else(|| command.get_positionals().min_by_key(|arg| arg.get_index()));
     let Some(wanted) = wanted else { return (Vec::new(), None, NO_FILES) };
     let values = wanted.get_possible_values().into_iter().map(|value| value.get_name().to_owned()).collect();
     let is_path = matches!(wanted.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath | ValueHint::AnyPath);
@@ -247,7 +249,7 @@ mod tests {
             ("a flag of list", &["list", "--w"], "--watch\n:4\n"),
             ("a flag's value", &["explain", "--controller", "t"], "tutorial\n:4\n"),
             ("after flags before the command", &["-n", "shop", "explain", "--controller", "t"], "tutorial\n:4\n"),
-            ("the second word of a command", &["migrate", ""], "check\n:4\n"),
+            ("the second word of a command", &["migrate", ""], "check\nhandover\ntakeback\n:4\n"),
             ("what a flag takes", &["backfill", "nightly", "--again", ""], "failed\n:4\n"),
             ("a short flag's value", &["next", "0 * * * *", "-o", ""], "table\njson\nyaml\n:4\n"),
             #[cfg(feature = "dev")]

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Explanation, State, explain};
+use super::explain::{Explanation, InCharge, State, explain};
 use super::output::{Format, Report, render, stretch};
 use crate::terminal::{self, PlainText};
 
@@ -75,6 +75,8 @@ pub struct Listing {
 struct Entry {
     namespace: String,
     name: String,
+    /// Which controller runs it.
+    controller: InCharge,
     state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_run: Option<DateTime<FixedOffset>>,
@@ -97,6 +99,7 @@ impl From<Explanation> for Entry {
         Self {
             namespace: explanation.namespace,
             name: explanation.name,
+            controller: explanation.controller,
             state: explanation.state,
             next_run: explanation.next_run.map(|run| run.time),
             last_run,
@@ -115,14 +118,15 @@ pub fn listing(known: &[Known], local: Zone, now: DateTime<Utc>) -> Listing {
 }
 
 impl Listing {
-    fn rows(&self) -> Vec<[String; 6]> {
-        let heading = ["CRONJOB", "STATE", "NEXT", "LAST", "LATE", "BLOCKED BY"].map(str::to_owned);
+    fn rows(&self) -> Vec<[String; 7]> {
+        let heading = ["CRONJOB", "CONTROLLER", "STATE", "NEXT", "LAST", "LATE", "BLOCKED BY"].map(str::to_owned);
         let row = |entry: &Entry| {
             let none = || "-".to_owned();
             let last = entry.last_run.map(|time| format!("{} ago", stretch(self.now - time.to_utc())));
             let outcome = entry.last_outcome.as_ref().map(|outcome| format!(", {outcome}")).unwrap_or_default();
             [
                 format!("{}/{}", entry.namespace, entry.name),
+                entry.controller.word().to_owned(),
                 state_name(entry.state),
                 entry.next_run.map_or_else(none, |time| format!("in {}", stretch(time.to_utc() - self.now))),
                 last.map_or_else(none, |last| last + &outcome),

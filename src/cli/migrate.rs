@@ -1,23 +1,30 @@
-//! What changes when CronJobs move between the in-tree controller and this one: `migrate check`.
+//! What changes when CronJobs move between the in-tree controller and this one: `migrate check`. [`handover`] moves them.
 //!
 //! Guarantees: the findings follow from a [`Cluster`] that was read before. What this controller does with a slot is the
 //! decision of `reconcile`. What the in-tree controller does follows from `spec` and `status` alone, because it reads no
 //! annotation. A part that could not be read is named, and the other parts are checked. The exit code is 1 exactly if a finding
-//! changes which Jobs run. Pure, except for [`check`].
+//! changes which Jobs run. Pure, except for [`check`] and
+//! [`handover`].
 
 mod code;
 mod controllers;
 mod flow_schemas;
+mod handover;
+mod objects;
 mod old_slots;
 mod read;
 mod rights;
 mod schedules;
 
 use chrono::{DateTime, FixedOffset, Utc};
+use schedule::Zone;
 use serde::Serialize;
 
 pub use code::Code;
+pub use handover::{Direction, Handovers, Request, hand_over};
 pub use read::Cluster;
+pub(in crate::cli) use read::in_tree_wrote;
+use read::{LEASES, Seen, read_if_allowed};
 pub use rights::Account;
 
 use super::CliError;
@@ -34,6 +41,8 @@ pub struct Findings {
     /// In the order of [`Code::ALL`].
     #[serde(rename = "findings")]
     list: Vec<Finding>,
+    /// What is taken for granted.
+    assumed: Vec<String>,
     /// What could not be read, and why.
     not_checked: Vec<String>,
 }
@@ -106,11 +115,28 @@ pub fn findings(cluster: &Cluster, flags: &ControllerFlags, now: DateTime<Utc>) 
         list.extend(old_slots::find(seen, flags.zone, now));
         list.extend(schedules::find(seen, flags.zone, now));
     }
+    list.extend(objects::find(cluster, now));
     list.extend(controllers::find(cluster, now));
     list.extend(rights::find(cluster));
     list.extend(flow_schemas::find(cluster));
     list.sort_by_key(|finding| finding.code);
-    Findings { checked: cluster.cron_jobs.len(), list, not_checked: cluster.not_read() }
+    let assumed = zone_assumed(&cluster.cron_jobs, flags.zone).into_iter().collect();
+    Findings { checked: cluster.cron_jobs.len(), list, assumed, not_checked: cluster.not_read() }
+}
+
+/// That the CronJobs without a zone of their own run in one that was not read.
+fn zone_assumed(cron_jobs: &[Seen], zone: Zone) -> Option<String> {
+    let has_none = |seen: &&Seen| {
+        seen.cron_job.spec.recurrence.time_zone().is_none() && !seen.cron_job.timing(zone).zone_in_schedule
+    };
+    let without = cron_jobs.iter().filter(has_none).count();
+    let have = if without == 1 { "has" } else { "have" };
+    (without > 0).then(|| {
+        format!(
+            "{} {have} no spec.timeZone: both controllers are assumed to run in {zone} (--time-zone).",
+            count(without, "CronJob")
+        )
+    })
 }
 
 impl Findings {
@@ -137,6 +163,10 @@ impl Report for Findings {
             if code == Code::OldSlot && self.list.iter().any(|finding| finding.code == code) {
                 lines.push(ADVICE.to_owned());
             }
+        }
+        if !self.assumed.is_empty() {
+            lines.push(String::new());
+            lines.extend(self.assumed.iter().cloned());
         }
         if !self.not_checked.is_empty() {
             lines.extend([String::new(), "Not checked, because it could not be read:".to_owned()]);

@@ -4,7 +4,7 @@
 //! that names the flag or argument, the value and the allowed values. Pure.
 
 pub mod cluster;
-mod past;
+pub(super) mod past;
 #[cfg(feature = "ui")]
 pub mod ui;
 
@@ -107,11 +107,12 @@ pub(super) const COMMANDS: &[Entry] = &[
     },
     Entry {
         name: "migrate",
-        usage: "check [flags]",
+        usage: "check | handover [NAME...] | takeback [NAME...] [flags]",
         command: flags::command::<past::Migrate>,
-        remark: "Reads CronJobs and Jobs; Leases, FlowSchemas and the rights of the controller's account if the user may; writes \
-                 nothing. The exit code is 1 if a finding changes which Jobs run. docs/migration.md explains each finding by its \
-                 code. Example: {} migrate check -A",
+        remark: "check reads CronJobs and Jobs; Leases, FlowSchemas and the rights of the controller's account if the user may; \
+                 writes nothing. Its exit code is 1 if a finding changes which Jobs run. docs/migration.md explains each finding by \
+                 its code. handover and takeback patch each CronJob once; one that is suspended stays suspended. Their exit code is 1 \
+                 if a CronJob could not be changed. Example: {} migrate handover nightly --dry-run",
     },
     #[cfg(feature = "dev")]
     Entry {

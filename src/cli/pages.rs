@@ -10,6 +10,7 @@ use clap_mangen::Man;
 use super::check::{CheckFormat, Severity};
 use super::crd;
 use super::kubectl::Program;
+use super::options::past::MIGRATE;
 use super::options::{COMMANDS, Entry};
 use super::output::Format;
 use crate::api::ControllerKind;
@@ -53,7 +54,7 @@ fn with_values(command: clap::Command) -> clap::Command {
         ("output", formats(&command)),
         ("histogram", ["day", "none"].map(str::to_owned).into()),
         ("again", vec!["failed".to_owned()]),
-        ("what", vec!["check".to_owned()]),
+        ("what", MIGRATE.map(str::to_owned).into()),
         #[cfg(feature = "dev")]
         ("fail_on", Severity::NAMES.map(str::to_owned).into()),
         ("controller", ControllerKind::ALL.map(|controller_kind| controller_kind.name.to_owned()).into()),

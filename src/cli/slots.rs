@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::CliError;
 use super::backfill::plan::kept_since;
 use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Case, Explanation, State};
+use super::explain::{Case, Explanation, InCharge, State};
 use super::output::{MOMENT, Report, count, stretch};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::terminal;
@@ -96,6 +96,8 @@ pub(crate) struct OfCronJob {
     kind: &'static str,
     namespace: String,
     name: String,
+    /// Which controller runs it.
+    controller: InCharge,
     slots: Vec<Entry>,
     /// Whether there were older slots since the time, too many to tell.
     cut: bool,
@@ -150,8 +152,8 @@ impl<'a> History<'a> {
                 None => slots.push(Entry { from: at, to: at, count: 1, fate, why }),
             }
         }
-        let Explanation { kind, namespace, name, .. } = &self.explanation;
-        OfCronJob { kind, namespace: namespace.clone(), name: name.clone(), slots, cut }
+        let Explanation { kind, namespace, name, controller, .. } = &self.explanation;
+        OfCronJob { kind, namespace: namespace.clone(), name: name.clone(), controller: *controller, slots, cut }
     }
 
     /// The slots in (`since`, `until`] that have come, at most the newest `most`, and whether there were more.
@@ -245,11 +247,16 @@ impl<'a> History<'a> {
     }
 }
 
+/// Who runs it, after its name.
+fn by(controller: InCharge) -> String {
+    if controller == InCharge::Unknown { String::new() } else { format!(" ({})", controller.word()) }
+}
+
 impl Report for Slots {
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("Since {}:", self.since.format(MOMENT))];
         for of in &self.cron_jobs {
-            lines.extend([String::new(), format!("{} {}/{}", of.kind, of.namespace, of.name)]);
+            lines.extend([String::new(), format!("{} {}/{}{}", of.kind, of.namespace, of.name, by(of.controller))]);
             if of.cut {
                 lines.push(format!("  Only the last {MAX_SLOTS} slots are shown."));
             }

@@ -1,18 +1,18 @@
 //! Suspends a CronJob, and resumes it.
 //!
 //! Guarantees: only the suspension is changed, in one request: `spec.suspend`, or the annotation for it if the CronJob is handed
-//! over. What is said about the runs that a resumption starts or passes over is the rehearsal of `explain`.
+//! over. Where `spec.suspend` alone would hand it over and so start its Jobs, both are set. The object is the version that was
+//! judged. What is said about the runs that a resumption starts or passes over is the rehearsal of `explain`.
 
 use chrono::{DateTime, Utc};
 use kube::Client;
 use schedule::Zone;
-use serde_json::json;
 
-use super::cluster::{self, ControllerFlags, Scope};
+use super::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError};
 use super::explain::read::{Target, read};
 use super::explain::{Facts, MANY, Resumption, resumption};
 use super::{Answer, CliError};
-use crate::api::manage::SUSPEND_ANNOTATION;
+use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::terminal::PlainText;
 
 /// Suspends the CronJob that `target` names, or resumes it.
@@ -37,23 +37,38 @@ pub(super) async fn set_suspended_with(
     flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Result<Answer, CliError> {
-    let facts = read(client, target.controller_kind, namespace, &target.name, flags).await?;
     let kind = target.controller_kind.parent.kind;
     let object = format!("{kind} {namespace}/{}", target.name);
-    let answer = |text: String| Answer { text: PlainText::lines([format!("{object} {text}")]), is_good: true };
-    if facts.cron_job.spec.suspend == suspend {
-        return Ok(answer(if suspend { "is suspended already." } else { "is not suspended." }.to_owned()));
-    }
-    let text = if suspend { suspended(&facts) } else { resumed(&facts, flags.zone, now) };
-    let change = match (facts.handed_over, suspend) {
-        (false, _) => json!({"spec": {"suspend": suspend}}),
-        (true, true) => json!({"metadata": {"annotations": {SUSPEND_ANNOTATION: "true"}}}),
-        (true, false) => json!({"metadata": {"annotations": {SUSPEND_ANNOTATION: null}}}),
-    };
-    let path = format!("{}/{}", target.controller_kind.parent.path(Some(namespace)), target.name);
     let what = format!("{} {object}", if suspend { "suspend" } else { "resume" });
-    cluster::merge_patch(client, &path, &change, &what).await?;
-    Ok(answer(text))
+    let answer = |text: &str| Answer { text: PlainText::lines([format!("{object} {text}")]), is_good: true };
+    for _ in 0..ATTEMPTS {
+        let facts = read(client, target.controller_kind, namespace, &target.name, flags).await?;
+        let before = facts.standing();
+        let wanted = before.with_suspend(suspend);
+        if before == wanted {
+            return Ok(answer(&unchanged(before)));
+        }
+        let text = if suspend { suspended(&facts) } else { resumed(&facts, flags.zone, now) };
+        if cluster::set_standing(client, &facts.cron_job, [before, wanted], &what).await? {
+            return Ok(answer(&text));
+        }
+    }
+    Err(WriteError { what, cause: CHANGES.to_owned() }.into())
+}
+
+fn unchanged(standing: Standing) -> String {
+    let handover = standing.handover;
+    if standing.is_half_handed_over() {
+        let annotation =
+            if handover.suspend { format!(", and {SUSPEND_ANNOTATION} has no effect") } else { String::new() };
+        return format!(
+            "is not suspended: {MANAGED_ANNOTATION} is \"true\" and spec.suspend is false, so the in-tree controller runs \
+             it{annotation}. cronjob-controller migrate handover hands it over."
+        );
+    }
+    let by =
+        if standing.is_handed_over() { format!(": it is handed over ({MANAGED_ANNOTATION})") } else { String::new() };
+    if standing.is_suspended() { format!("is suspended already{by}.") } else { format!("is not suspended{by}.") }
 }
 
 fn suspended(facts: &Facts) -> String {
@@ -61,10 +76,23 @@ fn suspended(facts: &Facts) -> String {
     let running = children.filter(|job| job.finished.is_none()).map(|job| job.name.name.to_string());
     let running: Vec<String> = running.collect();
     let noun = facts.cron_job.controller_kind.child.kind;
-    match running.as_slice() {
-        [] => "is suspended: no further run starts.".to_owned(),
-        running => format!("is suspended: no further run starts. {noun} {} still runs.", running.join(", ")),
-    }
+    let still_runs = match running.as_slice() {
+        [] => String::new(),
+        running => format!(" {noun} {} still runs.", running.join(", ")),
+    };
+    let standing = facts.standing();
+    let (by, was) = if standing.is_half_handed_over() {
+        let was = format!(
+            " {MANAGED_ANNOTATION} was \"true\" and spec.suspend false, so the in-tree controller ran it; now it is handed over. \
+             What sets spec.suspend to false again gives it back to the in-tree controller."
+        );
+        (format!(" by {SUSPEND_ANNOTATION}"), was)
+    } else if standing.is_handed_over() {
+        (format!(" by {SUSPEND_ANNOTATION}, because it is handed over"), String::new())
+    } else {
+        (String::new(), String::new())
+    };
+    format!("is suspended{by}: no further run starts.{still_runs}{was}")
 }
 
 fn resumed(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
@@ -80,7 +108,8 @@ fn resumed(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
         number if number > MANY => format!(" More than {MANY} missed runs are passed over."),
         number => format!(" {number} missed runs are passed over."),
     };
-    format!("is resumed: {then}.{passed_over}")
+    let whose = if facts.in_charge.is_handed_over() { " for the controller that it is handed over to" } else { "" };
+    format!("is resumed{whose}: {then}.{passed_over}")
 }
 
 #[cfg(test)]

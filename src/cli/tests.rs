@@ -25,7 +25,7 @@ fn known_with(words: &str) -> Known {
     let said = Said { time: instant(NOW), count: 2, reason: words.to_owned(), message: words.to_owned() };
     let facts = Facts {
         cron_job: cron_job(&change),
-        handed_over: false,
+        in_charge: crate::cli::explain::InCharge::Unknown,
         jobs: vec![job("2026-11-22T02:00:00Z", "cj", Some("Failed"))],
         warnings: Ok(vec![said.clone()]),
         lease: None,

@@ -94,8 +94,9 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
     let job = shell_word(&format!("{stem}-manual-{}", now.timestamp() % 1_000_000));
     let from = shell_word(&format!("cronjob/{}", name.name));
     let (word, verb) = if cron_job.spec.suspend { ("Resume it", "resume") } else { ("Suspend it", "suspend") };
-    let patch = if facts.handed_over {
-        // spec.suspend hides a handed-over CronJob from the in-tree controller, so the plugin knows what to change.
+    let patch = if cron_job.handover.managed {
+        // spec.suspend hides a handed-over CronJob from the in-tree controller, and hands over one that is annotated, so the plugin
+        // knows what to change.
         format!("kubectl cronjob {verb} {place} {short}{flags}")
     } else {
         let spec = format!("'{{\"spec\":{{\"suspend\":{}}}}}'", !cron_job.spec.suspend);
@@ -144,17 +145,53 @@ mod tests {
         zone: &str,
         flags: &str,
     ) -> Vec<(String, Option<String>)> {
+        all_of(&json!({}), seed, name, spec, zone, flags)
+    }
+
+    fn all_of(
+        annotations: &serde_json::Value,
+        seed: &str,
+        name: &str,
+        spec: &serde_json::Value,
+        zone: &str,
+        flags: &str,
+    ) -> Vec<(String, Option<String>)> {
         let now: DateTime<Utc> = "2026-11-22T10:00:00Z".parse().unwrap();
         let object = json!({
-            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "namespace": "shop"}, "spec": spec,
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "namespace": "shop", "annotations": annotations},
+            "spec": spec,
         });
         let cron_job = Arc::new(read(object, "shop", &"".into()).unwrap().unwrap());
         let clock: apimachinery::clock::SharedClock = Arc::new(apimachinery::clock::SystemClock);
         let source = Source::of_files(&[], false, "shop", &"".into(), &clock).unwrap();
         let zone = Zone::load(zone, Zone::UTC).unwrap();
         let board = Board::new(source, zone, seed.into(), clock, flags.to_owned());
-        let facts = Facts { cron_job, handed_over: false, jobs: Vec::new(), warnings: Ok(Vec::new()), lease: None };
+        let facts = Facts {
+            cron_job,
+            in_charge: crate::cli::explain::InCharge::Unknown,
+            jobs: Vec::new(),
+            warnings: Ok(Vec::new()),
+            lease: None,
+        };
         commands(&board, &facts, now).into_iter().map(|copy| (copy.what, copy.command)).collect()
+    }
+
+    #[test]
+    fn annotated_cron_job_is_suspended_by_the_plugin_whoever_runs_it() {
+        for (sentence, managed, suspend, want) in [
+            ("in-tree", "false", false, "kubectl patch cronjob -n shop nightly --type=merge"),
+            (
+                "annotated, and it runs in-tree: spec.suspend alone would start it here",
+                "true",
+                false,
+                "kubectl cronjob suspend",
+            ),
+            ("handed over", "true", true, "kubectl cronjob suspend"),
+        ] {
+            let spec = json!({"schedule": "0 2 * * *", "suspend": suspend});
+            let commands = all_of(&json!({"cronjob-controller.dev/managed": managed}), "", "nightly", &spec, "UTC", "");
+            assert!(commands[1].1.as_deref().unwrap().starts_with(want), "{sentence}: {commands:?}");
+        }
     }
 
     #[test]

@@ -12,23 +12,25 @@ use serde_json::value::RawValue;
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{ANNOTATIONS, PREFIX, WrittenBy};
-use crate::api::{DecodeError, Interner, Manage, Object, ObjectName, ResourceKind, Uid, identity_at};
+use crate::api::{DecodeError, Interner, Object, ObjectName, ResourceKind, Uid, identity_at};
+use crate::cli::cluster::ControllerFlags;
+use crate::cli::explain::InCharge;
 use crate::cli::explain::read::{Said, said};
 
 /// A CronJob.
 #[derive(Debug)]
 pub struct WatchedCronJob {
-    /// As a controller with `--manage=annotated` sees it, if it was handed over.
+    /// As the controller sees it that runs it.
     pub cron_job: Arc<CronJob>,
-    /// Whether it was handed over.
-    pub handed_over: bool,
+    /// Which controller runs it.
+    pub in_charge: InCharge,
     /// The policy annotations, without their prefix, as written.
     pub policies: Box<[(Box<str>, Box<str>)]>,
 }
 
 impl WatchedCronJob {
     /// The CronJob with what its object's text says for display.
-    pub fn new(cron_job: CronJob, handed_over: bool, json: &str) -> Self {
+    pub fn new(cron_job: CronJob, in_charge: InCharge, json: &str) -> Self {
         let annotations = serde_json::from_str::<Annotated>(json).ok().and_then(|object| object.metadata.annotations);
         let policy = |(name, value): (String, Option<String>)| -> Option<(Box<str>, Box<str>)> {
             let meant = ANNOTATIONS.iter().find(|known| known.name == name && known.written_by == WrittenBy::User)?;
@@ -36,7 +38,7 @@ impl WatchedCronJob {
             Some((short.into(), value.unwrap_or_default().into()))
         };
         let policies = annotations.unwrap_or_default().into_iter().filter_map(policy).collect();
-        Self { cron_job: Arc::new(cron_job), handed_over, policies }
+        Self { cron_job: Arc::new(cron_job), in_charge, policies }
     }
 }
 
@@ -57,8 +59,9 @@ impl Object for WatchedCronJob {
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         let mut cron_job = CronJob::decode(json, interner)?;
-        let handed_over = Manage::Annotated.takes(&mut cron_job);
-        Ok(Self::new(cron_job, handed_over, json))
+        // The seed of the controller is applied by the informer.
+        let in_charge = InCharge::take(&mut cron_job, json, None, &ControllerFlags::default());
+        Ok(Self::new(cron_job, in_charge, json))
     }
 }
 

@@ -28,8 +28,8 @@ use crate::cache::{Informer, Observer, Operation, ReflectorError, ResourceEventH
 use crate::cli::check::sources;
 use crate::cli::cluster::Known;
 use crate::cli::explain::lease::Leases;
-use crate::cli::explain::read::list;
-use crate::cli::explain::{Case, Facts};
+use crate::cli::explain::read::{lease_of, list};
+use crate::cli::explain::{Case, Facts, InCharge};
 use crate::cli::next::manifests;
 use crate::dev::manifests as files;
 use crate::yaml;
@@ -148,7 +148,8 @@ impl Source {
                 cron_job.creation_timestamp = DateTime::from_timestamp(clock.now().timestamp(), 0).unwrap_or_default();
                 let name = cron_job.name.clone();
                 let handed_over = cron_job.handover.managed && object["spec"]["suspend"] == true;
-                cron_jobs.upsert(WatchedCronJob::new(cron_job, handed_over, &object.to_string()));
+                let in_charge = if handed_over { InCharge::HandedOver } else { InCharge::Unknown };
+                cron_jobs.upsert(WatchedCronJob::new(cron_job, in_charge, &object.to_string()));
                 objects.insert(name, object);
             }
         }
@@ -192,8 +193,8 @@ impl Source {
         };
         let unread = self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned();
         let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
-        let lease = self.leases.read().controller(cron_job.controller_kind, watched.handed_over);
-        let facts = Facts { cron_job: Arc::clone(cron_job), handed_over: watched.handed_over, jobs, warnings, lease };
+        let lease = lease_of(&self.leases.read(), cron_job.controller_kind, watched.in_charge);
+        let facts = Facts { cron_job: Arc::clone(cron_job), in_charge: watched.in_charge, jobs, warnings, lease };
         let mut known = Known { facts, events: said(&|_| true) };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
         let taken = taken.filter(|taken| !taken.job.is_child_of(cron_job));

@@ -11,8 +11,8 @@ use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::{Interner, Object};
 use cronjob_controller::cli::check::{CheckFormat, Rules, Source, check};
 use cronjob_controller::cli::cluster::Known;
-use cronjob_controller::cli::explain::Facts;
 use cronjob_controller::cli::explain::read::Said;
+use cronjob_controller::cli::explain::{Facts, InCharge};
 use cronjob_controller::cli::list::listing;
 use cronjob_controller::cli::output::{Format, render};
 use cronjob_controller::cli::slots::slots;
@@ -62,8 +62,13 @@ pub fn reports(input: &[u8]) {
     };
     let events: Vec<Said> = text.split([',', '\n']).map(said).collect();
     let jobs = jobs.iter().cycle().take(events.len() * jobs.len()).cloned().collect();
-    let facts =
-        Facts { cron_job: Arc::new(cron_job), handed_over: false, jobs, warnings: Ok(events.clone()), lease: None };
+    let facts = Facts {
+        cron_job: Arc::new(cron_job),
+        in_charge: InCharge::Unknown,
+        jobs,
+        warnings: Ok(events.clone()),
+        lease: None,
+    };
     let known = [Known { facts, events }];
     // There are at most 2,880 slots, and a search finds each of them.
     stepped(input.len(), 1_000, 1_000_000, || {

@@ -26,6 +26,14 @@ fn names_are_found_as_go_finds_them() {
         ("Europe", None),
         ("Etc/GMT+12", Some("Etc/GMT+12")),
         ("GMT+5", None),
+        ("posix/Europe/Berlin", Some("Europe/Berlin")),
+        ("posix/UTC", Some("UTC")),
+        ("posix/posix/UTC", None),
+        ("posix/", None),
+        ("Factory", Some("UTC")),
+        ("right/UTC", None),
+        ("localtime", None),
+        ("posixrules", None),
     ];
     for (name, found) in rows {
         assert_eq!(Zone::load(name, local).ok().map(Zone::name), *found, "{name}");

@@ -10,6 +10,7 @@ use schedule::missed::newest_start;
 
 use super::{Case, MAX_WARNINGS, Resumption};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
+use crate::api::manage::SUSPEND_ANNOTATION;
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, STUCK_AFTER, StuckAfter,
 };
@@ -38,7 +39,9 @@ impl Case<'_> {
             Resumption::Waits(next) => format!("it would run at {next}"),
             Resumption::Never => "it would not run either".to_owned(),
         };
-        format!("It does not run: it is suspended (spec.suspend). If it were resumed now, {then}.")
+        // spec.suspend is true as well, and to clear it would take the CronJob back.
+        let by = if self.facts.in_charge.is_handed_over() { SUSPEND_ANNOTATION } else { "spec.suspend" };
+        format!("It does not run: it is suspended ({by}). If it were resumed now, {then}.")
     }
 
     pub(super) fn resumption(&self) -> Resumption {

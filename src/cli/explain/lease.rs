@@ -54,6 +54,16 @@ impl Leases {
         found
     }
 
+    /// Whether there is a lease of this controller, and one of kube-controller-manager.
+    pub fn are_there(&self) -> [bool; 2] {
+        [PROGRAM, IN_TREE].map(|name| self.0.contains_key(name))
+    }
+
+    /// The lease of kube-controller-manager.
+    pub fn in_tree(&self) -> Option<ControllerLease> {
+        self.0.get(IN_TREE).cloned()
+    }
+
     /// The lease under which CronJobs of that kind are worked on. A handed-over CronJob is not kube-controller-manager's.
     pub fn controller(&self, controller_kind: ControllerKind, handed_over: bool) -> Option<ControllerLease> {
         let own = [PROGRAM, TUTORIAL].iter().filter_map(|name| self.0.get(*name));

@@ -18,9 +18,11 @@ use kube::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::in_charge::InCharge;
 use super::lease::{ControllerLease, Leases};
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
+use crate::api::manage::Standing;
+use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cli::CliError;
 use crate::cli::cluster::ControllerFlags;
 use crate::client::connect_for_person;
@@ -33,8 +35,8 @@ const PERIOD: Duration = Duration::from_secs(2);
 pub struct Facts {
     /// The CronJob.
     pub cron_job: Arc<CronJob>,
-    /// Whether it was handed over; if so, its fields are as a controller with `--manage=annotated` sees them.
-    pub handed_over: bool,
+    /// Which controller runs it; its fields are as that controller sees them.
+    pub in_charge: InCharge,
     /// All Jobs (or Pods) of its namespace.
     pub jobs: Vec<Arc<Job>>,
     /// The Warnings about it, newest first, or why they could not be read.
@@ -44,6 +46,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Who runs the CronJob, and whether it is suspended.
+    pub(in crate::cli) fn standing(&self) -> Standing {
+        Standing::of(&self.cron_job, self.in_charge.is_handed_over())
+    }
+
     /// The Jobs of the CronJob.
     pub(super) fn children(&self) -> impl Iterator<Item = &Arc<Job>> {
         steps::each(self.jobs.iter()).filter(|job| job.is_child_of(&self.cron_job))
@@ -175,10 +182,16 @@ pub(super) async fn await_run(
 ///
 /// # Errors
 /// When the cluster cannot be reached, or the object does not exist.
-pub async fn connect_and_read_cron_job(target: &Target, flags: &ControllerFlags) -> Result<CronJob, CliError> {
+pub async fn connect_and_read_cron_job(
+    target: &Target,
+    flags: &ControllerFlags,
+) -> Result<(CronJob, InCharge), CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
-    Ok(read_cron_job(&client, target.controller_kind, namespace, &target.name, flags).await?.0)
+    let (mut cron_job, text) = read_cron_job(&client, target.controller_kind, namespace, &target.name).await?;
+    let leases = read_leases(&client).await;
+    let in_charge = InCharge::take(&mut cron_job, &text, Some(&leases), flags);
+    Ok((cron_job, in_charge))
 }
 
 /// Reads the facts about one object; `flags` are those of its controller.
@@ -193,30 +206,47 @@ pub async fn read(
     flags: &ControllerFlags,
 ) -> Result<Facts, ReadError> {
     let interner = Interner::default();
-    let (cron_job, handed_over) = read_cron_job(client, controller_kind, namespace, name, flags).await?;
-    let cron_job = Arc::new(cron_job);
+    let (mut cron_job, text) = read_cron_job(client, controller_kind, namespace, name).await?;
     let jobs = list(client, &controller_kind.child.path(Some(namespace)), "").await?;
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
     let about = format!("&fieldSelector=involvedObject.uid={},type=Warning", cron_job.uid);
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
     let warnings = warnings.map(said).map_err(|error| error.to_string());
+    let leases = read_leases(client).await;
+    let in_charge = InCharge::take(&mut cron_job, &text, Some(&leases), flags);
+    let lease = lease_of(&leases, controller_kind, in_charge);
+    Ok(Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease })
+}
+
+/// The leases of controllers; none if they cannot be read.
+pub(in crate::cli) async fn read_leases(client: &Client) -> Leases {
     // Every node has a lease in a namespace of its own.
     let leases =
         list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
     let leases: Vec<Lease> =
         leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    let lease = Leases::of(&leases).controller(controller_kind, handed_over);
-    Ok(Facts { cron_job, handed_over, jobs, warnings, lease })
+    Leases::of(&leases)
 }
 
-/// Reads one object, and whether it was handed over.
+/// The lease of the controller that runs a CronJob.
+pub(crate) fn lease_of(
+    leases: &Leases,
+    controller_kind: ControllerKind,
+    in_charge: InCharge,
+) -> Option<ControllerLease> {
+    match in_charge {
+        InCharge::InTree => leases.in_tree(),
+        _ => leases.controller(controller_kind, in_charge.is_handed_over()),
+    }
+}
+
+/// Reads one object, and its text.
 async fn read_cron_job(
     client: &Client,
     controller_kind: ControllerKind,
     namespace: &str,
     name: &str,
-    flags: &ControllerFlags,
-) -> Result<(CronJob, bool), ReadError> {
+) -> Result<(CronJob, String), ReadError> {
     let kind = controller_kind.parent.kind;
     let what = format!("{kind} {namespace}/{name}");
     let path = format!("{}/{name}", controller_kind.parent.path(Some(namespace)));
@@ -233,10 +263,8 @@ async fn read_cron_job(
         cause => ReadError::Request { what: what.clone(), cause: words(&cause) },
     })?;
     let decoded = |error: DecodeError| ReadError::Decode { what: what.clone(), cause: Box::new(error) };
-    let mut cron_job = CronJob::decode(&text, &Interner::default()).map_err(decoded)?;
-    flags.apply(&mut cron_job);
-    let handed_over = Manage::Annotated.takes(&mut cron_job);
-    Ok((cron_job, handed_over))
+    let cron_job = CronJob::decode(&text, &Interner::default()).map_err(decoded)?;
+    Ok((cron_job, text))
 }
 
 pub(in crate::cli) async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {

@@ -75,7 +75,13 @@ fn active(slot: &str) -> Value {
 }
 
 fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {
-    let facts = Facts { cron_job: cron_job(change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+    let facts = Facts {
+        cron_job: cron_job(change),
+        in_charge: crate::cli::explain::InCharge::Unknown,
+        jobs,
+        warnings: Ok(Vec::new()),
+        lease: None,
+    };
     explain(&facts, Zone::UTC, instant(now))
 }
 
@@ -767,7 +773,13 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
         let leases: Vec<Lease> =
             held.iter().map(|(holder, renewed)| lease("cronjob-controller", holder, renewed)).collect();
         let lease = Leases::of(&leases).controller(ControllerKind::CronJob, false);
-        let facts = Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease };
+        let facts = Facts {
+            cron_job: cron_job(&change),
+            in_charge: crate::cli::explain::InCharge::Unknown,
+            jobs,
+            warnings: Ok(Vec::new()),
+            lease,
+        };
         let told = explain(&facts, Zone::UTC, instant(at));
         assert_eq!((told.state, told.summary), (state, summary), "{sentence}");
     }
@@ -782,7 +794,8 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
     let change = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-22T09:57:00Z"}});
     let told = |handed_over: bool, now: &str| {
         let lease = Leases::of(&leases).controller(ControllerKind::CronJob, handed_over);
-        let facts = Facts { cron_job: cron_job(&change), handed_over, jobs: vec![], warnings: Ok(vec![]), lease };
+        let in_charge = if handed_over { InCharge::HandedOver } else { InCharge::Unknown };
+        let facts = Facts { cron_job: cron_job(&change), in_charge, jobs: vec![], warnings: Ok(vec![]), lease };
         explain(&facts, Zone::UTC, instant(now))
     };
     assert_eq!(told(false, "2026-11-22T09:58:10Z").state, State::Starting);
@@ -795,7 +808,13 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
 fn abandoned_lease_is_noted_whatever_the_state() {
     let old = lease("cronjob-controller", "pod-a", "2026-11-22T08:00:00.000000Z");
     let lease = Leases::of(&[old]).controller(ControllerKind::CronJob, false);
-    let facts = Facts { cron_job: cron_job(&json!({})), handed_over: false, jobs: vec![], warnings: Ok(vec![]), lease };
+    let facts = Facts {
+        cron_job: cron_job(&json!({})),
+        in_charge: crate::cli::explain::InCharge::Unknown,
+        jobs: vec![],
+        warnings: Ok(vec![]),
+        lease,
+    };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     let want = "No run starts until a controller is running: pod-a, which holds the lease kube-system/cronjob-controller, last \
                 renewed it 2h00m ago: no controller is running.";
@@ -887,7 +906,7 @@ fn answer_comes_before_the_details() {
     };
     let facts = Facts {
         cron_job: cron_job(&change),
-        handed_over: false,
+        in_charge: crate::cli::explain::InCharge::Unknown,
         jobs: vec![job(thursday, "cj", None)],
         warnings: Ok(vec![said]),
         lease: None,
@@ -946,7 +965,13 @@ async fn wait_ends_with_the_next_run_and_not_with_an_earlier_one() {
         let look = async || {
             let next = then.filter(|(after, _)| begin.elapsed() >= Duration::from_secs(*after)).map(|(_, slot)| slot);
             let cron_job = cron_job(&json!({"status": {"lastScheduleTime": next.or(first)}}));
-            Ok(Facts { cron_job, handed_over: false, jobs: Vec::new(), warnings: Ok(Vec::new()), lease: None })
+            Ok(Facts {
+                cron_job,
+                in_charge: crate::cli::explain::InCharge::Unknown,
+                jobs: Vec::new(),
+                warnings: Ok(Vec::new()),
+                lease: None,
+            })
         };
         let (_, has_started) = read::await_run(look, Duration::from_secs(90)).await.unwrap();
         assert_eq!((has_started, begin.elapsed().as_secs()), (started, seconds), "{sentence}");
@@ -1028,10 +1053,15 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     handed_over["metadata"]["name"] = json!("moved-and-paused");
     handed_over["metadata"]["annotations"]["cronjob-controller.dev/suspend"] = json!("true");
     post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &handed_over).await;
-    for (name, state) in [("moved", State::Waiting), ("moved-and-paused", State::Suspended)] {
+    let moved = "It is handed over: cronjob-controller runs it. It ";
+    let by = "does not run: it is suspended (cronjob-controller.dev/suspend).";
+    for (name, state, start) in
+        [("moved", State::Waiting, moved.to_owned()), ("moved-and-paused", State::Suspended, format!("{moved}{by}"))]
+    {
         let facts = read::read(&client, ControllerKind::CronJob, "default", name, &flags).await.unwrap();
         let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
         assert_eq!((told.state, told.notes.len()), (state, 1), "{name}");
+        assert!(told.summary.starts_with(&start), "{name}: {}", told.summary);
     }
 
     let mut spread = handed_over;

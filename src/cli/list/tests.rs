@@ -14,7 +14,13 @@ const YESTERDAY: &str = "2026-11-21T02:00:00Z";
 fn known(name: &str, mut change: Value, jobs: &[(&str, Option<&str>)]) -> Known {
     change["metadata"] = json!({"name": name});
     let jobs = jobs.iter().map(|(slot, end)| job(slot, "cj", *end)).collect();
-    let facts = Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+    let facts = Facts {
+        cron_job: cron_job(&change),
+        in_charge: crate::cli::explain::InCharge::Unknown,
+        jobs,
+        warnings: Ok(Vec::new()),
+        lease: None,
+    };
     Known { facts, events: Vec::new() }
 }
 
@@ -61,14 +67,14 @@ fn table_says_what_is_late_and_what_blocks() {
     let lines = listing(&all()[2..6], Zone::UTC, instant(NOW)).lines();
     let blocker = name_of(YESTERDAY);
     let want = [
-        "CRONJOB        STATE                 NEXT       LAST                                         LATE    BLOCKED BY"
+        "CRONJOB  CONTROLLER      STATE                 NEXT       LAST                                         LATE    BLOCKED BY"
             .to_owned(),
-        "shop/late      overdue               in 16h00m  1d08h ago, no longer exists                  8h00m   -".to_owned(),
-        "shop/wrong     unparseableSchedule   -          8h00m ago, no longer exists                  -       -".to_owned(),
+        "shop/late - overdue               in 16h00m  1d08h ago, no longer exists                  8h00m   -".to_owned(),
+        "shop/wrong - unparseableSchedule   -          8h00m ago, no longer exists                  -       -".to_owned(),
         format!(
-            "shop/nightly   blocked               in 16h00m  1d08h ago, has been running for 1d08h        8h00m   {blocker}"
+            "shop/nightly - blocked               in 16h00m  1d08h ago, has been running for 1d08h        8h00m   {blocker}"
         ),
-        "shop/nightly   waiting               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
+        "shop/nightly - waiting               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
     ];
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());
@@ -105,7 +111,7 @@ fn json_has_the_state_and_the_blockers() {
     assert_eq!(
         json["cronJobs"],
         json!([{
-            "namespace": "shop", "name": "nightly", "state": "blocked",
+            "namespace": "shop", "name": "nightly", "controller": "unknown", "state": "blocked",
             "nextRun": "2026-11-23T02:00:00Z", "lastRun": "2026-11-21T02:00:00Z",
             "lastOutcome": "has been running for 1d08h", "dueSince": "2026-11-22T02:00:00Z",
             "blockedBy": [name_of(YESTERDAY)],

@@ -15,6 +15,14 @@ pub enum Code {
     ScheduleDiffers,
     /// Annotations that the in-tree controller ignores when a slot is due.
     LimitsDiffer,
+    /// `spec.timeZone` is known to the API server, and not here.
+    UnknownTimeZone,
+    /// A handover annotation is neither true nor false.
+    HandoverValue,
+    /// CronJobs that are handed over run only with `--manage=annotated`.
+    HandedOver,
+    /// An object that cannot be decoded.
+    NotDecoded,
     /// A time zone inside `spec.schedule`.
     TimeZoneInSchedule,
     /// A name that is longer than the API server allows today.
@@ -33,10 +41,14 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::OldSlot,
         Self::ScheduleDiffers,
         Self::LimitsDiffer,
+        Self::UnknownTimeZone,
+        Self::HandoverValue,
+        Self::HandedOver,
+        Self::NotDecoded,
         Self::TimeZoneInSchedule,
         Self::LongName,
         Self::TwoControllers,
@@ -52,6 +64,10 @@ impl Code {
             Self::OldSlot => ("old-slot", "The in-tree controller would start a slot that does not start here."),
             Self::ScheduleDiffers => ("schedule-differs", "The two controllers start different slots."),
             Self::LimitsDiffer => ("limits-differ", "The in-tree controller ignores annotations about due slots."),
+            Self::UnknownTimeZone => ("unknown-time-zone", "The time zone is not known to this controller."),
+            Self::HandoverValue => ("handover-value", "A handover annotation is neither true nor false."),
+            Self::HandedOver => ("handed-over", "CronJobs are handed over, and run only with --manage=annotated."),
+            Self::NotDecoded => ("not-decoded", "The object cannot be decoded."),
             Self::TimeZoneInSchedule => ("time-zone-in-schedule", "The time zone is in spec.schedule."),
             Self::LongName => ("long-name", "The name is longer than the API server allows today."),
             Self::TwoControllers => ("two-controllers", "Two controllers work on the same CronJobs."),

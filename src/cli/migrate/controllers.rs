@@ -58,6 +58,12 @@ impl Writers {
         writers
     }
 
+    /// Whether the newest write is the in-tree controller's; `None` if there is none, or it is before `edited`.
+    pub(super) fn is_in_tree(&self, edited: Option<DateTime<Utc>>) -> Option<bool> {
+        let newest = self.in_tree.as_ref().max(self.own.as_ref())?;
+        (Some(newest.time) >= edited).then_some(Some(newest) != self.own.as_ref())
+    }
+
     fn add(&mut self, manager: &str, time: Option<DateTime<Utc>>, job: Option<&str>) {
         let place = match manager {
             PROGRAM => &mut self.own,
@@ -78,6 +84,14 @@ impl Write {
             None => format!("wrote the status of {cron_job} {ago} ago"),
         }
     }
+}
+
+/// What shows that this controller works on CronJobs that are not handed over: its newest write to one, within the last hour.
+pub(super) fn manages_all(cron_jobs: &[Seen], now: DateTime<Utc>) -> Option<String> {
+    let of_own = cron_jobs.iter().filter(|seen| seen.is_own && !seen.handed_over);
+    let writes = of_own.filter_map(|seen| Some((seen.writers.own.as_ref()?, seen)));
+    let (write, seen) = writes.filter(|(write, _)| now - write.time <= RECENT).max_by_key(|(write, _)| *write)?;
+    Some(write.said(&seen.at(), now))
 }
 
 pub(super) fn find(cluster: &Cluster, now: DateTime<Utc>) -> Vec<Finding> {

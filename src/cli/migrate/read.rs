@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use apimachinery::causes::with_causes;
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
@@ -13,18 +14,23 @@ use kube::Client;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::Object;
 use super::controllers::Writers;
 use super::rights::{self, Account, Review};
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
 use crate::cli::cluster::{ControllerFlags, by_owner, try_create};
 use crate::cli::explain::read::{list, words};
+use crate::options::PROGRAM;
 
 /// What was read.
 #[derive(Debug)]
 pub struct Cluster {
     pub(super) cron_jobs: Vec<Seen>,
+    /// The CronJobs that cannot be decoded, and why.
+    pub(super) undecoded: Vec<(Object, String)>,
     pub(super) leases: Result<Vec<Lease>, String>,
     pub(super) flow_schemas: Result<Vec<FlowSchema>, String>,
     pub(super) account: Account,
@@ -41,9 +47,18 @@ pub(super) struct Seen {
     pub jobs: Vec<Arc<Job>>,
     /// Who wrote its status and its Jobs.
     pub writers: Writers,
+    /// Whether the newest write to its status is this controller's, and not before the last edit.
+    pub is_own: bool,
+    /// The handover annotations that are neither true nor false.
+    pub wrong_values: Vec<(&'static str, String)>,
 }
 
 impl Seen {
+    /// Who runs the CronJob, and whether it is suspended.
+    pub(super) fn standing(&self) -> Standing {
+        Standing::of(&self.cron_job, self.handed_over)
+    }
+
     /// Whether an object has the name of the slot's Job.
     pub(super) fn has_job_of(&self, slot: DateTime<Utc>) -> bool {
         let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
@@ -51,13 +66,16 @@ impl Seen {
     }
 }
 
-/// The times of the writes to an object.
+/// The times of the writes to an object, and its annotations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Written {
     #[serde(default)]
+    pub namespace: String,
+    #[serde(default)]
     pub name: String,
     pub creation_timestamp: Option<DateTime<Utc>>,
+    pub annotations: Option<HashMap<String, Option<String>>>,
     #[serde(default)]
     pub managed_fields: Vec<ManagedFields>,
 }
@@ -78,6 +96,14 @@ struct WithMetadata {
 }
 
 impl Written {
+    fn wrong_values(&self) -> Vec<(&'static str, String)> {
+        let wrong = |name: &'static str| {
+            let value = self.annotations.as_ref()?.get(name)?.clone().unwrap_or_default();
+            (!["true", "false"].contains(&&*value)).then_some((name, value))
+        };
+        [MANAGED_ANNOTATION, SUSPEND_ANNOTATION].into_iter().filter_map(wrong).collect()
+    }
+
     fn of(json: &str) -> Self {
         serde_json::from_str::<WithMetadata>(json).map(|object| object.metadata).unwrap_or_default()
     }
@@ -98,12 +124,13 @@ impl Cluster {
         let cron_jobs = list(client, &controller_kind.parent.path(namespace), "").await?;
         let jobs = list(client, &controller_kind.child.path(namespace), "").await?;
         let cron_jobs = cron_jobs.iter().map(|raw| raw.get());
-        // Every node has a lease in a namespace of its own.
-        let leases = ("/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
         let flow_schemas = ("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", "");
+        let jobs: Vec<&str> = jobs.iter().map(|raw| raw.get()).collect();
+        let (cron_jobs, undecoded) = seen(cron_jobs, &jobs, flags);
         Ok(Self {
-            cron_jobs: seen(cron_jobs, &jobs.iter().map(|raw| raw.get()).collect::<Vec<_>>(), flags),
-            leases: read_if_allowed(client, leases).await,
+            cron_jobs,
+            undecoded,
+            leases: read_if_allowed(client, LEASES).await,
             flow_schemas: read_if_allowed(client, flow_schemas).await,
             account: account.clone(),
             reviews: review(client, account, namespace).await,
@@ -120,8 +147,13 @@ impl Cluster {
     }
 }
 
-/// The CronJobs of a list, with those Jobs of another that concern them. What cannot be decoded is left out.
-pub(super) fn seen<'a>(cron_jobs: impl Iterator<Item = &'a str>, jobs: &[&str], flags: &ControllerFlags) -> Vec<Seen> {
+/// The CronJobs of a list, with those Jobs of another that concern them, and the CronJobs that cannot be decoded. Jobs that cannot
+/// be are left out.
+pub(super) fn seen<'a>(
+    cron_jobs: impl Iterator<Item = &'a str>,
+    jobs: &[&str],
+    flags: &ControllerFlags,
+) -> (Vec<Seen>, Vec<(Object, String)>) {
     let interner = Interner::default();
     let mut written: HashMap<Uid, Written> = HashMap::new();
     let read = |json: &&str| {
@@ -130,21 +162,50 @@ pub(super) fn seen<'a>(cron_jobs: impl Iterator<Item = &'a str>, jobs: &[&str], 
         Some(job)
     };
     let jobs = by_owner(jobs.iter().filter_map(read));
+    let mut undecoded = Vec::new();
     let seen = |json: &str| {
-        let mut cron_job = CronJob::decode(json, &interner).ok()?;
+        let mut cron_job = match CronJob::decode(json, &interner) {
+            Ok(cron_job) => cron_job,
+            Err(error) => {
+                let Written { namespace, name, .. } = Written::of(json);
+                let kind = ControllerKind::CronJob.parent.kind;
+                undecoded.push((Object::named(kind, &namespace, &name), with_causes(&error)));
+                return None;
+            }
+        };
         flags.apply(&mut cron_job);
         let handed_over = Manage::Annotated.takes(&mut cron_job);
         let jobs = jobs.get(&(cron_job.name.namespace.to_string(), cron_job.name.name.to_string()));
         let jobs = jobs.cloned().unwrap_or_default();
         let started = jobs.iter().filter(|job| job.is_child_of(&cron_job) && job.slot_of(&cron_job).is_some());
         let started = started.filter_map(|job| written.get(&job.uid));
-        let writers = Writers::of(&Written::of(json), started);
-        Some(Seen { cron_job: Arc::new(cron_job), handed_over, jobs, writers })
+        let object = Written::of(json);
+        let writers = Writers::of(&object, started);
+        let is_own = in_tree_wrote(json) == Some(false);
+        let wrong_values = object.wrong_values();
+        Some(Seen { cron_job: Arc::new(cron_job), handed_over, jobs, writers, is_own, wrong_values })
     };
-    cron_jobs.filter_map(seen).collect()
+    (cron_jobs.filter_map(seen).collect(), undecoded)
 }
 
-async fn read_if_allowed<T: DeserializeOwned>(client: &Client, (path, query): (&str, &str)) -> Result<Vec<T>, String> {
+/// Whether the newest write to the status of this CronJob is the in-tree controller's, or this one's; `None` if there is none
+/// since the object was last edited.
+pub(in crate::cli) fn in_tree_wrote(json: &str) -> Option<bool> {
+    let written = Written::of(json);
+    // This controller keeps records in annotations.
+    let edits = written.managed_fields.iter().filter(|entry| entry.subresource.is_empty() && entry.manager != PROGRAM);
+    let edited = edits.filter_map(|entry| entry.time).max();
+    Writers::of(&written, std::iter::empty()).is_in_tree(edited)
+}
+
+/// The Leases, but for those of the nodes, which have a namespace of their own.
+pub(super) const LEASES: (&str, &str) =
+    ("/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
+
+pub(super) async fn read_if_allowed<T: DeserializeOwned>(
+    client: &Client,
+    (path, query): (&str, &str),
+) -> Result<Vec<T>, String> {
     let items = list(client, path, query).await.map_err(|error| error.to_string())?;
     Ok(items.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
 }

@@ -16,6 +16,8 @@ use crate::cli::output::{Format, render};
 
 mod cluster;
 mod facts;
+mod handover;
+mod objects;
 
 /// A day after the last run of `nightly`, which runs at 02:00.
 const NOW: &str = "2026-11-23T10:00:00Z";
@@ -41,13 +43,21 @@ fn with(mut object: Value, spec: Value) -> Value {
 }
 
 fn seen(change: &Value, jobs: Vec<Arc<Job>>) -> Seen {
-    Seen { cron_job: cron_job(change), handed_over: false, jobs, writers: Writers::default() }
+    Seen {
+        cron_job: cron_job(change),
+        handed_over: false,
+        jobs,
+        writers: Writers::default(),
+        is_own: false,
+        wrong_values: Vec::new(),
+    }
 }
 
 fn empty() -> Cluster {
     let account = Account::default();
     Cluster {
         cron_jobs: Vec::new(),
+        undecoded: Vec::new(),
         leases: Ok(Vec::new()),
         flow_schemas: Ok(Vec::new()),
         account,

@@ -77,6 +77,9 @@ pub struct CronJobRuns {
     left_out: Option<Vec<Omission>>,
     /// Whether no further run exists within the controller's search limit.
     ends: bool,
+    /// Which controller runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    controller: Option<String>,
     /// Why it does not run at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -147,8 +150,16 @@ impl CronJobRuns {
             left_out,
             ends,
             problem: problem(cron_job, question.zone),
+            controller: None,
             notes: notes(cron_job),
         }
+    }
+
+    /// The same, with a sentence about the controller first.
+    #[must_use]
+    pub fn run_by(mut self, sentence: String) -> Self {
+        self.controller = Some(sentence).filter(|sentence| !sentence.is_empty());
+        self
     }
 
     fn table(&self) -> Vec<String> {
@@ -163,7 +174,7 @@ impl CronJobRuns {
             moment(&self.from)
         );
         let mut lines = vec![title];
-        lines.extend(self.problem.iter().chain(&self.notes).cloned());
+        lines.extend(self.controller.iter().chain(&self.problem).chain(&self.notes).cloned());
         let runs = self.runs.iter().map(|run| (run.slot, [moment(&run.slot), moment(&run.due), run.note.clone()]));
         let left_out = self.left_out.iter().flatten();
         let left_out = left_out.map(|omission| {

@@ -2,17 +2,18 @@
 //!
 //! Guarantee: as in the module above. Pure.
 
+use apimachinery::names::subdomain_errors;
 use clap::{ArgAction, Parser};
 
 use super::cluster::{Where, scope, target};
-use super::{FORMATS, TIMES, ZONES, cli, the_one, time_from, zone_named};
+use super::{FORMATS, TIMES, ZONES, cli, time_from, zone_named};
 use crate::api::ControllerKind;
 use crate::cli::Command;
-use crate::cli::backfill::Request;
+use crate::cli::backfill;
 use crate::cli::backfill::plan::Question;
-use crate::cli::cluster::ControllerFlags;
+use crate::cli::cluster::{ControllerFlags, Namespaces};
 use crate::cli::dispatch::Invocation;
-use crate::cli::migrate::Account;
+use crate::cli::migrate::{Account, Direction, Request};
 use crate::cli::output::Format;
 use crate::options::UsageError;
 use crate::options::resolve::Faults;
@@ -69,11 +70,18 @@ pub(super) struct Backfill {
 }
 
 #[derive(Debug, Clone, Parser)]
-#[command(about = "Says what changes between the in-tree controller and this one, and whether both are on.")]
+#[command(
+    about = "Says what changes between the in-tree controller and this one (check), and hands CronJobs to this one and back \
+             (handover, takeback)."
+)]
 pub(super) struct Migrate {
-    /// check
-    #[arg(value_name = "check", num_args = 0.., hide_default_value = true)]
-    what: Vec<String>,
+    /// check, handover or takeback
+    #[arg(value_name = "COMMAND", index = 1)]
+    what: Option<String>,
+
+    /// The names of the CronJobs to hand over or to take back [default: all of --namespace, -A or --selector]
+    #[arg(value_name = "NAME", num_args = 0.., index = 2, hide_default_value = true)]
+    names: Vec<String>,
 
     /// The namespace [default: that of the context, else default]
     #[arg(short, long, value_name = "STRING")]
@@ -82,6 +90,14 @@ pub(super) struct Migrate {
     /// Look in all namespaces.
     #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
     all_namespaces: String,
+
+    /// Hand over or take back those with these labels.
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+
+    /// Say what handover or takeback would do, and write nothing.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    dry_run: String,
 
     /// The ServiceAccount of this controller, whose rights and priority levels are checked.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = Account::DEFAULT)]
@@ -111,6 +127,9 @@ pub(super) struct Migrate {
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub help: bool,
 }
+
+/// The commands of `migrate`.
+pub(in crate::cli) const MIGRATE: [&str; 3] = ["check", "handover", "takeback"];
 
 /// The most unfinished Jobs of a backfill.
 const MOST_ACTIVE: i64 = 100;
@@ -149,22 +168,52 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
     }
     let seed = raw.spread_seed.as_str().into();
     let question = Question { from, to, zone, seed, max_active, again: again.unwrap_or_default(), rerun };
-    Ok(cli(Command::Backfill(target, Box::new(Request { question, dry_run, format }))))
+    Ok(cli(Command::Backfill(target, Box::new(backfill::Request { question, dry_run, format }))))
 }
 
 pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
-    let word = the_one(&raw.what, "what to do", "check").and_then(|word| {
-        if word == "check" { Ok(()) } else { Err(format!("migrate {word} is no command; migrate check is")) }
-    });
-    faults.record(word);
+    let direction = match raw.what.as_deref() {
+        Some("check") => None,
+        Some("handover") => Some(Direction::Handover),
+        Some("takeback") => Some(Direction::Takeback),
+        other => {
+            let commands = MIGRATE.join(", ");
+            faults.record::<()>(Err(match other {
+                Some(word) => format!("migrate {word} is no command; its commands are {commands}"),
+                None => format!("what to do is missing; give one of {commands}"),
+            }));
+            None
+        }
+    };
+    let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
+    let selector = raw.selector.filter(|selector| !selector.is_empty());
+    let is_selected = selector.is_some() || !raw.names.is_empty();
+    if direction.is_none() && raw.what.as_deref() == Some("check") && (dry_run || is_selected) {
+        faults.record::<()>(Err("NAME, --selector and --dry-run are for handover and takeback".to_owned()));
+    }
+    for name in raw.names.iter().filter(|name| !subdomain_errors(name).is_empty()) {
+        faults.record::<()>(Err(format!("NAME: {name:?} is not the name of a CronJob")));
+    }
+    let is_placed = raw.namespace.is_some() || faults.boolean("all-namespaces", &raw.all_namespaces) == Some(true);
+    if direction.is_some() && !is_selected && !is_placed {
+        let which = "which CronJobs is missing; give NAMEs, --selector, --namespace or --all-namespaces";
+        faults.record::<()>(Err(which.to_owned()));
+    }
     let place = Where::of_cron_jobs(raw.namespace, raw.kubeconfig, raw.context);
     let scope = scope(None, place, &raw.all_namespaces, &mut faults);
+    if scope.namespaces == Namespaces::All && !raw.names.is_empty() {
+        faults.add("all-namespaces", "true", "it without a NAME");
+    }
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
     let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
     let account =
         faults.read("service-account", &raw.service_account, "a namespace and a name, as in ns/name", Account::parse);
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;
+    if let Some(direction) = direction {
+        let request = Request { direction, names: raw.names, selector: selector.unwrap_or_default(), dry_run };
+        return Ok(cli(Command::Handover(scope, request, flags, format)));
+    }
     Ok(cli(Command::MigrateCheck(scope, account.unwrap_or_default(), flags, format)))
 }

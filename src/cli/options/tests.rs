@@ -6,6 +6,7 @@ use crate::cli::backfill::plan::Question;
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch;
 use crate::cli::explain::read::Target;
+use crate::cli::migrate::{Direction, Request};
 use crate::cli::options::cluster::Since;
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -168,7 +169,30 @@ fn commands_about_the_past_say_which_slots() {
         command(&account),
         Command::MigrateCheck(_, account, flags, _) if account.to_string() == "ops/jobs" && &*flags.seed == "blue"
     ));
+    let moved = ["migrate", "handover", "a", "b", "-n", "shop", "--dry-run", "--selector=app=x"];
+    let want = Request {
+        direction: Direction::Handover,
+        names: vec!["a".to_owned(), "b".to_owned()],
+        selector: "app=x".to_owned(),
+        dry_run: true,
+    };
+    assert!(matches!(command(&moved), Command::Handover(_, request, ..) if request == want));
+    assert!(matches!(
+        command(&["migrate", "takeback", "-A"]),
+        Command::Handover(scope, request, ..)
+            if scope.namespaces == Namespaces::All && request.direction == Direction::Takeback && !request.dry_run
+    ));
     let fault = |args: &[&str]| parse(args).unwrap_err().to_string();
+    let which = "which CronJobs is missing; give NAMEs, --selector, --namespace or --all-namespaces";
+    assert_eq!(fault(&["migrate", "handover"]), which);
+    assert_eq!(fault(&["migrate", "takeback", "--dry-run"]), which);
+    let only = "NAME, --selector and --dry-run are for handover and takeback";
+    assert_eq!(fault(&["migrate", "check", "a"]), only);
+    assert_eq!(fault(&["migrate", "check", "--dry-run"]), only);
+    assert_eq!(
+        fault(&["migrate", "handover", "-A", "a"]),
+        "--all-namespaces: true is not allowed; use it without a NAME"
+    );
     let account = "--service-account: jobs is not allowed; use a namespace and a name, as in ns/name";
     assert_eq!(fault(&["migrate", "check", "--service-account=jobs"]), account);
     assert!(fault(&["backfill", "a", "--to=2026-03-28"]).starts_with("--from is missing; give a time such as"));
@@ -182,8 +206,8 @@ fn commands_about_the_past_say_which_slots() {
         rest("--controller=apiexample"),
         "--controller: apiexample is not allowed; use cronjob or tutorial, whose runs are Jobs"
     );
-    assert_eq!(fault(&["migrate"]), "what to do is missing; give check");
-    assert_eq!(fault(&["migrate", "now"]), "migrate now is no command; migrate check is");
+    assert_eq!(fault(&["migrate"]), "what to do is missing; give one of check, handover, takeback");
+    assert_eq!(fault(&["migrate", "now"]), "migrate now is no command; its commands are check, handover, takeback");
 }
 
 #[test]

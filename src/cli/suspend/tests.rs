@@ -18,7 +18,8 @@ struct World {
 }
 
 impl World {
-    /// A cluster with the CronJob `nightly`, and `moved`, which is handed over.
+    /// A cluster with the CronJob `nightly`, `moved`, which is handed over, and `reverted`, which is
+    /// annotated and runs in-tree.
     async fn new() -> Self {
         let clock = TestClock::new(instant("2026-11-19T03:00:00Z"));
         let client = ApiServer::new(Config::builtin(clock.clone())).client();
@@ -37,6 +38,7 @@ impl World {
             })
         };
         post(&client, CRON_JOBS, &object("nightly", false, json!({}))).await;
+        post(&client, CRON_JOBS, &object("reverted", false, json!({"cronjob-controller.dev/managed": "true"}))).await;
         post(&client, CRON_JOBS, &object("moved", true, json!({"cronjob-controller.dev/managed": "true"}))).await;
         Self { client, clock }
     }
@@ -88,14 +90,57 @@ async fn suspended_cron_job_is_resumed_with_what_was_missed() {
 async fn handed_over_cron_job_is_suspended_by_its_annotation() {
     let world = World::new().await;
     let path = format!("{CRON_JOBS}/moved");
-    world.set("moved", true).await;
+    let already = "CronJob default/moved is not suspended: it is handed over (cronjob-controller.dev/managed).\n";
+    assert_eq!(world.set("moved", false).await, already);
+    let text = "CronJob default/moved is suspended by cronjob-controller.dev/suspend, because it is handed over: no further run \
+                starts.\n";
+    assert_eq!(world.set("moved", true).await, text);
     let object = world.get(&path).await;
     assert_eq!(object["spec"]["suspend"], true);
     assert_eq!(object["metadata"]["annotations"]["cronjob-controller.dev/suspend"], "true");
-    world.set("moved", false).await;
+    let text = "CronJob default/moved is resumed for the controller that it is handed over to: it runs at Fri 2026-11-20 \
+                02:00:00 +00:00.\n";
+    assert_eq!(world.set("moved", false).await, text);
     let object = world.get(&path).await;
     assert_eq!(object["spec"]["suspend"], true, "else the in-tree controller would start its Jobs, too");
     assert_eq!(object["metadata"]["annotations"], json!({"cronjob-controller.dev/managed": "true"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn annotated_cron_job_whose_suspension_was_reverted_is_suspended_and_not_started() {
+    let world = World::new().await;
+    let path = format!("{CRON_JOBS}/reverted");
+    let text = "CronJob default/reverted is not suspended: cronjob-controller.dev/managed is \"true\" and spec.suspend is false, so \
+                the in-tree controller runs it. cronjob-controller migrate handover hands it over.\n";
+    assert_eq!(world.set("reverted", false).await, text);
+    let object = world.get(&path).await;
+    assert_eq!(object["spec"]["suspend"], false, "nothing is changed");
+
+    let text = world.set("reverted", true).await;
+    let start = "CronJob default/reverted is suspended by cronjob-controller.dev/suspend: no further run starts. ";
+    assert!(
+        text.starts_with(start) && text.contains("the in-tree controller ran it; now it is handed over."),
+        "{text}"
+    );
+    let object = world.get(&path).await;
+    assert_eq!(object["spec"]["suspend"], true, "the in-tree controller starts nothing");
+    assert_eq!(object["metadata"]["annotations"]["cronjob-controller.dev/suspend"], "true", "nor does this one");
+    world.set("reverted", false).await;
+    let object = world.get(&path).await;
+    assert_eq!(object["spec"]["suspend"], true, "it stays handed over");
+    assert_eq!(object["metadata"]["annotations"], json!({"cronjob-controller.dev/managed": "true"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn standing_of_a_cron_job_that_has_changed_since_is_left_alone() {
+    let world = World::new().await;
+    let facts = read(&world.client, ControllerKind::CronJob, "default", "reverted", &ControllerFlags::default()).await;
+    let facts = facts.unwrap();
+    world.set("reverted", true).await;
+    let before = facts.standing();
+    let change = [before, before.taken_back()];
+    assert!(!cluster::set_standing(&world.client, &facts.cron_job, change, "take it back").await.unwrap());
+    assert_eq!(world.get(&format!("{CRON_JOBS}/reverted")).await["spec"]["suspend"], true);
 }
 
 #[tokio::test(start_paused = true)]

@@ -199,8 +199,13 @@ fn slot_is_missed_only_where_a_backfill_starts_it() {
     let of_replace = json!({"spec": {"concurrencyPolicy": "Replace"}});
     let replaced: Evident<'_> = ("Replace deletes Jobs, and is not backfilled", of_replace, replaced, &[]);
     for (sentence, change, jobs, want) in gaps().into_iter().chain([replaced]) {
-        let facts =
-            Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+        let facts = Facts {
+            cron_job: cron_job(&change),
+            in_charge: crate::cli::explain::InCharge::Unknown,
+            jobs,
+            warnings: Ok(Vec::new()),
+            lease: None,
+        };
         let known = Known { facts, events: Vec::new() };
         let history = History::new(&known, Zone::UTC, instant(NOW));
         let (judged, _) = history.judged(instant(&at_two(15)), instant(NOW), 100);

@@ -172,7 +172,7 @@ fn controllers_that_work_are_found_by_what_they_wrote() {
         let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
         let flags = ControllerFlags::default();
         let mut cluster =
-            Cluster { cron_jobs: read::seen([&*stored].into_iter(), &jobs, &flags), leases: Ok(leases), ..empty() };
+            Cluster { cron_jobs: read::seen([&*stored].into_iter(), &jobs, &flags).0, leases: Ok(leases), ..empty() };
         assert_eq!(cluster.cron_jobs.len(), 1);
         let of_controllers = |cluster: &Cluster| {
             codes(cluster).into_iter().filter(|code| *code >= Code::TwoControllers).collect::<Vec<_>>()

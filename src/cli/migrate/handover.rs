@@ -1,0 +1,295 @@
+//! Hands CronJobs over to this controller, and takes them back: `migrate handover` and `migrate takeback`.
+//!
+//! Guarantees: for each CronJob one write changes the annotations and `spec.suspend` together, so that exactly one controller runs
+//! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. An object that has changed since it was read
+//! is read and judged again. An object that cannot be changed affects no other.
+
+use chrono::{DateTime, Utc};
+use kube::Client;
+use schedule::Zone;
+use serde::Serialize;
+
+use super::read::{Seen, seen};
+use super::{LEASES, Object, old_slots, read_if_allowed};
+use crate::api::ControllerKind;
+use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
+use crate::cli::CliError;
+use crate::cli::cluster::{ATTEMPTS, CHANGES, ControllerFlags, Scope, read_text, set_standing};
+use crate::cli::explain::lease::Leases;
+use crate::cli::explain::read::{ReadError, list};
+use crate::cli::output::{Report, count};
+use crate::options::PROGRAM;
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Direction {
+    /// To this controller.
+    Handover,
+    /// To the in-tree controller.
+    Takeback,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Which way.
+    pub direction: Direction,
+    /// The names of the CronJobs; none are all that the selector selects.
+    pub names: Vec<String>,
+    /// A label selector; an empty one selects all.
+    pub selector: String,
+    /// Whether nothing is written.
+    pub dry_run: bool,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Handovers {
+    direction: Direction,
+    dry_run: bool,
+    /// In the order of the list.
+    cron_jobs: Vec<Changed>,
+    /// Facts about the cluster to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
+}
+
+/// What was done to a CronJob.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Changed {
+    object: Object,
+    outcome: Outcome,
+    /// Whether the controller that runs it starts no Jobs.
+    suspended: bool,
+    /// A sentence that names the object.
+    message: String,
+    /// What starts at once because of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    starts: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Outcome {
+    Changed,
+    Unchanged,
+    Failed,
+}
+
+impl Handovers {
+    /// Whether each CronJob is now as it was asked for.
+    pub fn is_good(&self) -> bool {
+        self.number(Outcome::Failed) == 0
+    }
+
+    fn number(&self, outcome: Outcome) -> usize {
+        self.cron_jobs.iter().filter(|changed| changed.outcome == outcome).count()
+    }
+}
+
+impl Report for Handovers {
+    fn lines(&self) -> Vec<String> {
+        let (would, what) = (if self.dry_run { "would be " } else { "" }, self.direction.done());
+        let number = |outcome: Outcome| count(self.number(outcome), "CronJob");
+        let mut first = vec![format!("{} {would}{what}.", number(Outcome::Changed))];
+        let unchanged = self.number(Outcome::Unchanged);
+        if unchanged > 0 {
+            first.push(format!("Nothing changes for {}.", number(Outcome::Unchanged)));
+        }
+        if !self.is_good() {
+            first.push(format!("It failed for {}.", number(Outcome::Failed)));
+        }
+        let mut lines = vec![first.join(" ")];
+        for changed in self.cron_jobs.iter().filter(|changed| changed.outcome != Outcome::Unchanged || unchanged == 1) {
+            lines.push(format!("  {}", changed.message));
+            lines.extend(changed.starts.iter().map(|starts| format!("    {starts}")));
+        }
+        lines.extend(self.remarks.iter().cloned());
+        lines
+    }
+}
+
+impl Direction {
+    const fn done(self) -> &'static str {
+        match self {
+            Self::Handover => "handed over",
+            Self::Takeback => "taken back",
+        }
+    }
+
+    fn wanted(self, before: Standing) -> Standing {
+        match self {
+            Self::Handover => before.handed_over(),
+            Self::Takeback => before.taken_back(),
+        }
+    }
+
+    /// What a change means for the controllers, or why there is none.
+    fn effect(self, before: Standing, dry_run: bool) -> String {
+        let is_suspended = before.is_suspended();
+        let is = if dry_run { "would be" } else { "is" };
+        match (self, self.wanted(before) == before) {
+            (Self::Handover, true) if is_suspended => {
+                format!("is handed over already, and suspended ({SUSPEND_ANNOTATION}).")
+            }
+            (Self::Handover, true) => "is handed over already.".to_owned(),
+            (Self::Takeback, true) => "is not handed over.".to_owned(),
+            (Self::Handover, _) if is_suspended => {
+                format!("{is} handed over, and stays suspended, by {SUSPEND_ANNOTATION}.")
+            }
+            (Self::Handover, _) => {
+                format!("{is} handed over: a controller with --manage=annotated runs it, and not the in-tree one.")
+            }
+            (Self::Takeback, _) if is_suspended => format!("{is} taken back, and stays suspended, by spec.suspend."),
+            (Self::Takeback, _) if !before.is_handed_over() => {
+                format!(
+                    "{is} freed of {MANAGED_ANNOTATION} and {SUSPEND_ANNOTATION}; the in-tree controller runs it already."
+                )
+            }
+            (Self::Takeback, _) => format!("{is} taken back: the in-tree controller runs it."),
+        }
+    }
+}
+
+/// Hands over, or takes back, what `request` names in `scope`. `flags` are those of this controller.
+///
+/// # Errors
+/// When the CronJobs or the Jobs cannot be read, or one of the names is unknown.
+pub async fn hand_over(
+    scope: &Scope,
+    request: &Request,
+    flags: &ControllerFlags,
+    now: DateTime<Utc>,
+) -> Result<Handovers, CliError> {
+    let (client, namespace) = scope.connect().await?;
+    hand_over_with(&client, namespace.as_deref(), request, flags, now).await
+}
+
+pub(super) async fn hand_over_with(
+    client: &Client,
+    namespace: Option<&str>,
+    request: &Request,
+    flags: &ControllerFlags,
+    now: DateTime<Utc>,
+) -> Result<Handovers, CliError> {
+    let (kind, Request { direction, names, selector, dry_run }) = (ControllerKind::CronJob, request);
+    let selector = if selector.is_empty() { String::new() } else { format!("&labelSelector={}", escaped(selector)) };
+    let cron_jobs = list(client, &kind.parent.path(namespace), &selector).await?;
+    // Only the in-tree controller reads no policy, so only a take-back makes old slots start.
+    let jobs = match direction {
+        Direction::Handover => Vec::new(),
+        Direction::Takeback => list(client, &kind.child.path(namespace), "").await?,
+    };
+    let jobs: Vec<&str> = jobs.iter().map(|raw| raw.get()).collect();
+    let (mut all, undecoded) = seen(cron_jobs.iter().map(|raw| raw.get()), &jobs, flags);
+    if !names.is_empty() {
+        let is_there = |name: &&String| all.iter().any(|seen| *seen.cron_job.name.name == ***name);
+        if let Some(name) = names.iter().find(|name| !is_there(name)) {
+            let (kind, api_version) = (kind.parent.kind, kind.parent.api_version());
+            let namespace = namespace.unwrap_or_default().to_owned();
+            return Err(ReadError::NotFound { kind, api_version, name: name.clone(), namespace }.into());
+        }
+        all.retain(|seen| names.iter().any(|name| *seen.cron_job.name.name == **name));
+    }
+    let mut changed: Vec<Changed> = Vec::new();
+    for seen in all {
+        changed.push(change(client, seen, *direction, *dry_run, flags, now).await);
+    }
+    let undecoded = undecoded.into_iter().filter(|_| names.is_empty());
+    changed.extend(undecoded.map(|(object, cause)| Changed {
+        message: format!("{object} cannot be read: {cause}."),
+        object,
+        outcome: Outcome::Failed,
+        suspended: false,
+        starts: None,
+    }));
+    let mut remarks = Vec::new();
+    if *direction == Direction::Handover {
+        remarks.extend(nothing_runs(client, now).await);
+    }
+    Ok(Handovers { direction: *direction, dry_run: *dry_run, cron_jobs: changed, remarks })
+}
+
+pub(super) async fn change(
+    client: &Client,
+    mut seen: Seen,
+    direction: Direction,
+    dry_run: bool,
+    flags: &ControllerFlags,
+    now: DateTime<Utc>,
+) -> Changed {
+    let object = Object::of(&seen.cron_job);
+    let what = format!("{} {object}", if direction == Direction::Handover { "hand over" } else { "take back" });
+    let failed = |cause: String| Changed {
+        object: Object::clone(&object),
+        outcome: Outcome::Failed,
+        suspended: false,
+        message: cause,
+        starts: None,
+    };
+    for _ in 0..ATTEMPTS {
+        let before = seen.standing();
+        let wanted = direction.wanted(before);
+        let is_changed = before != wanted;
+        let written = if is_changed && !dry_run {
+            set_standing(client, &seen.cron_job, [before, wanted], &what).await
+        } else {
+            Ok(true)
+        };
+        match written {
+            Ok(true) => {
+                let message = format!("{object} {}", direction.effect(before, dry_run));
+                let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
+                let starts = starts(&seen, flags.zone, now).filter(|_| is_changed && direction == Direction::Takeback);
+                return Changed { object, outcome, suspended: before.is_suspended(), message, starts };
+            }
+            Ok(false) => match again(client, &seen, flags).await {
+                Ok(newer) => seen = newer,
+                Err(cause) => return failed(format!("{what}: {cause}")),
+            },
+            Err(error) => return failed(error.to_string()),
+        }
+    }
+    failed(format!("{what}: {CHANGES}"))
+}
+
+/// The CronJob as it is now, with the Jobs that were read before.
+async fn again(client: &Client, before: &Seen, flags: &ControllerFlags) -> Result<Seen, String> {
+    let name = &before.cron_job.name;
+    let path = format!("{}/{}", ControllerKind::CronJob.parent.path(Some(&name.namespace)), name.name);
+    let text = read_text(client, &path).await.map_err(|error| error.to_string())?;
+    let (found, undecoded) = seen([&*text].into_iter(), &[], flags);
+    let newer =
+        found.into_iter().next().ok_or_else(|| undecoded.into_iter().map(|(_, cause)| cause).collect::<String>())?;
+    Ok(Seen { jobs: before.jobs.clone(), ..newer })
+}
+
+/// What the in-tree controller starts as soon as the CronJob is its own, and this controller does not.
+fn starts(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
+    let slot = old_slots::find(seen, local, now)?;
+    Some(format!("Under the in-tree controller, {}", slot.message))
+}
+
+/// That no controller can run what is handed over, as far as the leases say.
+async fn nothing_runs(client: &Client, now: DateTime<Utc>) -> Option<String> {
+    let leases = read_if_allowed(client, LEASES).await.ok()?;
+    let lease = Leases::of(&leases).controller(ControllerKind::CronJob, true);
+    if lease.as_ref().is_some_and(|lease| !lease.is_expired(now)) {
+        return None;
+    }
+    let state = lease.map_or_else(|| format!("{PROGRAM} has no Lease"), |lease| lease.state(now));
+    Some(format!("Nothing runs what is handed over until a controller with --manage=annotated runs: {state}."))
+}
+
+/// A text as the value of a URL's parameter.
+fn escaped(text: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escape).collect()
+}
