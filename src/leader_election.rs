@@ -9,7 +9,6 @@
 //! process takes over.
 //!
 //! [`next_action`] is the pure decision; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
-//! With several leases, [`shares`] decides for which of them a candidate runs.
 
 mod config;
 pub mod decision;

@@ -1,10 +1,9 @@
-//! What changes when CronJobs move between the in-tree controller and this one: `migrate check`. [`handover`] moves them.
+//! What changes when CronJobs move between the in-tree controller and this one: `migrate check`. `handover` moves them.
 //!
 //! Guarantees: the findings follow from a [`Cluster`] that was read before. What this controller does with a slot is the
 //! decision of `reconcile`. What the in-tree controller does follows from `spec` and `status` alone, because it reads no
 //! annotation. A part that could not be read is named, and the other parts are checked. The exit code is 1 exactly if a finding
-//! changes which Jobs run. Pure, except for [`check`] and
-//! [`handover`].
+//! changes which Jobs run. Pure, except for [`check`] and `handover`.
 
 mod code;
 mod controllers;
