@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::calendar::{Calendar, ClockChanges, LeftOut, NoCalendar};
 use crate::civil::SECONDS_PER_DAY;
 use crate::exclusions::OpenDays;
-use crate::fields::{DayTable, Fields, Search};
+use crate::fields::{DayTable, Days as _, Fields, Search};
 use crate::parser::line::{At, Lines};
 use crate::steps::Steps;
 use crate::zone::{Span, Transitions, Zone};
@@ -351,6 +351,16 @@ impl Line {
     /// The first day of the line after the fifth year from `day` on, where upstream gives up: 29 February is on a given weekday
     /// every 28 or 40 years. `None` if it is after `last`, or if there is one before.
     fn rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
+        let of = (self.fields.days.key()?, self.fields.month, self.fields.zone);
+        if let Some(found) = steps.rare_day(of, day, last) {
+            return found;
+        }
+        let found = self.search_rare_day(day, last, steps);
+        steps.remember_rare_day(of, day, last, found);
+        found
+    }
+
+    fn search_rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
         let mut tried = self.fields.day_after(day, steps);
         while !tried.fires && tried.day <= last && !steps.are_taken() {
             tried = self.fields.day_after(tried.day - 1, steps);

@@ -152,25 +152,48 @@ impl<D: Days> Fields<D> {
         // Around a change of offset the walk goes back by less than a day.
         let until = until.saturating_add(SECONDS_PER_DAY);
         let year_limit = walk.date.year + 5;
+        let is_over = |walk: &Walk<'_>| walk.date.year > year_limit || walk.t > until || walk.steps.are_taken();
+        // Where the search for the next matching day began.
+        let mut from = walk.place();
         loop {
-            if walk.leaps && walk.floored && !self.leap(&mut walk) {
-                return Search::Never;
-            }
-            if walk.date.year > year_limit || walk.t > until || walk.steps.are_taken() {
+            if is_over(&walk) {
                 return Search::Never;
             }
             if walk.is_stuck(Unit::All) {
                 return Search::Stuck(walk.t);
             }
-            // Each of these is false if its unit wrapped around; then the larger units are checked again.
-            if self.seek_month(&mut walk, until)
-                && self.seek_day(&mut walk, until)
-                && self.seek_hour(&mut walk)
-                && self.seek_minute(&mut walk)
-                && Self::seek_second(&mut walk)
-            {
+            if !(walk.leaps && self.arrive_as_before(&mut walk)) {
+                if walk.leaps && walk.floored && !self.leap(&mut walk) || is_over(&walk) {
+                    return Search::Never;
+                }
+                // Each seek is false if its unit wrapped around; then the larger units are checked again.
+                if !(self.seek_month(&mut walk, until) && self.seek_day(&mut walk, until)) {
+                    continue;
+                }
+            } else if is_over(&walk) {
+                return Search::Never;
+            }
+            self.remember_arrival(from, &mut walk);
+            if self.seek_hour(&mut walk) && self.seek_minute(&mut walk) && Self::seek_second(&mut walk) {
                 return Search::Found(walk.t);
             }
+            from = walk.place();
+        }
+    }
+
+    /// Moves to the day to which another line with these days came from the same place; `false` if none is known.
+    fn arrive_as_before(&self, walk: &mut Walk<'_>) -> bool {
+        let key = self.days.key().map(|days| (days, self.month, self.zone));
+        let Some((t, floored)) = key.and_then(|key| walk.steps.arrival(key, walk.place())) else { return false };
+        walk.move_to(t);
+        walk.floored = floored;
+        true
+    }
+
+    fn remember_arrival(&self, from: (i64, bool), walk: &mut Walk<'_>) {
+        let to = walk.place();
+        if let Some(days) = self.days.key().filter(|_| from != to) {
+            walk.steps.remember_arrival((days, self.month, self.zone), from, to);
         }
     }
 
@@ -343,6 +366,11 @@ impl<'s> Walk<'s> {
         let date = civil::from_days(days);
         let (looks, seen, stuck) = (0, None, false);
         Self { transitions, t, span, days, date, second_of_day, floored: false, leaps: true, steps, looks, seen, stuck }
+    }
+
+    /// What the walk does next depends on this and on the fields.
+    fn place(&self) -> (i64, bool) {
+        (self.t, self.floored)
     }
 
     /// Whether the walk loops forever: it is at the same instant in the same loop as before, and what it does next depends on

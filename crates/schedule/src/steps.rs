@@ -4,12 +4,30 @@
 //! a whole evaluation of a CronJob. When [`Steps::MOST`] are taken, a search ends without a result; no schedule that can be
 //! parsed comes near, whatever the time, as the tests hold.
 
+use crate::zone::Zone;
+
+/// The days of a line, by the set that it shares, with its months and zone.
+pub(crate) type DaysOf = (usize, u16, Zone);
+
+/// A place of a walk: the instant, and whether the smaller units have been reset.
+type Place = (i64, bool);
+
+/// How many arrivals are remembered: those of five years of days whose times are all skipped, and some.
+const ARRIVALS: usize = 8;
+
 /// What a search may still do. A step is a month in which a day is looked for, a move of the walk, or a line on one day: some
 /// ten nanoseconds each, and some tens in years beyond the tables of zones.
+///
+/// It also remembers what the search for one line found and the next one with the same days would find.
 #[derive(Debug)]
 pub(crate) struct Steps {
     taken: u32,
     most: u32,
+    /// Where walks came from, and to which day: the newest ones, of which `oldest` is replaced next.
+    arrivals: [Option<(DaysOf, Place, Place)>; ARRIVALS],
+    oldest: usize,
+    /// A day, the last one that was wanted, and the rare day after it.
+    rare_day: Option<(DaysOf, i64, i64, Option<i64>)>,
 }
 
 impl Steps {
@@ -22,7 +40,27 @@ impl Steps {
     }
 
     pub fn limited(most: u32) -> Self {
-        Self { taken: 0, most }
+        Self { taken: 0, most, arrivals: [None; ARRIVALS], oldest: 0, rare_day: None }
+    }
+
+    /// The place to which a walk for these days came from `place`.
+    pub fn arrival(&self, days: DaysOf, place: Place) -> Option<Place> {
+        let mut known = self.arrivals.iter().flatten();
+        known.find(|(of, from, _)| (*of, *from) == (days, place)).map(|(_, _, to)| *to)
+    }
+
+    pub fn remember_arrival(&mut self, days: DaysOf, from: Place, to: Place) {
+        self.arrivals[self.oldest] = Some((days, from, to));
+        self.oldest = (self.oldest + 1) % ARRIVALS;
+    }
+
+    /// The rare day that was found for these days, `day` and `last`, if it was searched for last.
+    pub fn rare_day(&self, days: DaysOf, day: i64, last: i64) -> Option<Option<i64>> {
+        self.rare_day.filter(|known| (known.0, known.1, known.2) == (days, day, last)).map(|known| known.3)
+    }
+
+    pub fn remember_rare_day(&mut self, days: DaysOf, day: i64, last: i64, found: Option<i64>) {
+        self.rare_day = Some((days, day, last, found));
     }
 
     /// Counts one. `false` if there are no more.

@@ -103,6 +103,24 @@ fn hostile() -> Vec<(&'static str, &'static str, Calendar)> {
             Calendar { lines: Some(lines(|at| format!("{} 3,{} * * *", 59 - at % 15, at / 15 + 4))), ..none() },
         ),
         (
+            "a fifth Thursday of February by the wall clock",
+            "Etc/GMT-8",
+            Calendar {
+                lines: Some(lines(|at| format!("{} 0,23 30 2 THU#5", at % 60))),
+                clock_changes: ClockChanges::Once,
+                ..none()
+            },
+        ),
+        (
+            "fifth Thursdays where midnights are skipped",
+            "Africa/Cairo",
+            Calendar {
+                lines: Some(lines(|at| format!("{} 22-23,0-2 * 2,4,6,9,11 THU#5", at % 60))),
+                exclude: exclude("Sun"),
+                ..none()
+            },
+        ),
+        (
             "29 February on one weekday",
             new_york,
             Calendar {
@@ -149,7 +167,7 @@ fn hostile() -> Vec<(&'static str, &'static str, Calendar)> {
 }
 
 /// Times of clock changes, of dates that zones lack, and others.
-const INSTANTS: [&str; 10] = [
+const INSTANTS: [&str; 11] = [
     "0001-01-01T00:00:00Z",
     "1970-01-01T00:00:00Z",
     "2007-06-01T12:00:00Z",
@@ -159,6 +177,7 @@ const INSTANTS: [&str; 10] = [
     "2026-11-01T05:30:00Z",
     "2027-02-28T23:59:59Z",
     "2065-12-31T00:00:00Z",
+    "2071-04-24T00:29:00Z",
     "2999-03-01T00:00:00Z",
 ];
 
@@ -306,6 +325,34 @@ proptest! {
         let until = from + TimeDelta::days(400);
         let next = schedule.next_after(from);
         prop_assert_eq!(schedule.next_until(from, until), next.filter(|next| *next <= until));
+    }
+
+    /// Many lines of few kinds, near the changes of a zone's clock.
+    #[test]
+    fn evaluations_of_random_calendars_have_few_steps(
+        kinds in prop::collection::vec(
+            (select(vec!["2", "0", "23", "1-3", "*", "0-3", "22-23,0-2"]), select(vec!["*", "31", "15W", "30W,L-30", "30", "8-14", "*/2"]),
+                select(vec!["*", "2", "3", "4,9", "2,4,6,9,11"]), select(vec!["*", "0", "SUN#2", "FRI#5", "THU#5", "SAT,SUN"])),
+            1..4,
+        ),
+        exclude in select(vec!["", "Mon", "Mon,Tue,Wed,Thu,Fri,Sat", "02-29", "2020-01-01/2060-12-31", "01-01/12-30"]),
+        clock_changes in select(vec![ClockChanges::Upstream, ClockChanges::Once]),
+        tz in select(TZ_VARIANTS.to_vec()),
+        (anywhere, minutes) in (600_000_000i64..4_000_000_000, -1_500i64..1_500),
+        age in select(vec![60, 86_400, 300 * 86_400, 7_000 * 86_400]),
+    ) {
+        let line = |at: usize| {
+            let (hour, day, month, weekday) = kinds[at % kinds.len()];
+            format!("{} {hour} {day} {month} {weekday}", at / kinds.len() % 60)
+        };
+        let exclude = if exclude.is_empty() { Exclusions::default() } else { Exclusions::parse(exclude).unwrap() };
+        let schedule = composite(zone(tz.name()), &Calendar { lines: Some(lines(line)), exclude, clock_changes, ..Calendar::default() });
+        let anywhere = DateTime::from_timestamp(anywhere, 0).unwrap();
+        let change = zone(tz.name()).next_change(anywhere, at("2099-01-01T00:00:00Z"));
+        let now = change.map_or(anywhere, |change| change.at + TimeDelta::minutes(minutes));
+        let observed = Observed { creation: now - TimeDelta::seconds(age), last_schedule: None, starting_deadline_seconds: None };
+        let steps = steps_of_evaluation(&observed, now, &schedule);
+        prop_assert!(steps <= OF_EVALUATION, "{steps}");
     }
 
     #[test]

@@ -23,6 +23,11 @@ pub(crate) trait Days: Clone + fmt::Debug + PartialEq {
 
     /// Whether it has no day in any month, because of an empty field.
     fn is_empty(&self) -> bool;
+
+    /// The same for sets that are one; `None` for one that is not shared.
+    fn key(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The day fields of robfig/cron.
@@ -213,6 +218,10 @@ impl Days for DayTable {
 
     fn are_all(&self) -> bool {
         self.are_all
+    }
+
+    fn key(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.months).addr())
     }
 
     fn is_empty(&self) -> bool {
