@@ -149,7 +149,8 @@ pub fn watch(input: &[u8]) {
         runtime.block_on(follow::<Job>(input, &asked));
     });
     let asked = asked.load(Ordering::Relaxed);
-    assert!((2..200).contains(&asked), "{asked} requests in two minutes");
+    // Two informers, which ask a server that is away every 0.4 s at most.
+    assert!((2..600).contains(&asked), "{asked} requests in two minutes");
 }
 
 async fn follow<T: Object>(input: &[u8], asked: &Arc<AtomicUsize>) {
