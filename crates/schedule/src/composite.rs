@@ -352,12 +352,7 @@ impl Line {
     /// every 28 or 40 years. `None` if it is after `last`, or if there is one before.
     fn rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
         let of = (self.fields.days.key()?, self.fields.month, self.fields.zone);
-        if let Some(found) = steps.rare_day(of, day, last) {
-            return found;
-        }
-        let found = self.search_rare_day(day, last, steps);
-        steps.remember_rare_day(of, day, last, found);
-        found
+        steps.rare_day(of, day, last, |steps| self.search_rare_day(day, last, steps))
     }
 
     fn search_rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {

@@ -54,13 +54,22 @@ impl Steps {
         self.oldest = (self.oldest + 1) % ARRIVALS;
     }
 
-    /// The rare day that was found for these days, `day` and `last`, if it was searched for last.
-    pub fn rare_day(&self, days: DaysOf, day: i64, last: i64) -> Option<Option<i64>> {
-        self.rare_day.filter(|known| (known.0, known.1, known.2) == (days, day, last)).map(|known| known.3)
-    }
-
-    pub fn remember_rare_day(&mut self, days: DaysOf, day: i64, last: i64, found: Option<i64>) {
+    /// The rare day of these days after `day` and not after `last`; what was searched for last is not searched for again.
+    pub fn rare_day(
+        &mut self,
+        days: DaysOf,
+        day: i64,
+        last: i64,
+        search: impl FnOnce(&mut Self) -> Option<i64>,
+    ) -> Option<i64> {
+        if let Some((of, from, until, found)) = self.rare_day
+            && (of, from, until) == (days, day, last)
+        {
+            return found;
+        }
+        let found = search(self);
         self.rare_day = Some((days, day, last, found));
+        found
     }
 
     /// Counts one. `false` if there are no more.
