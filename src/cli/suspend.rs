@@ -10,7 +10,7 @@ use schedule::Zone;
 
 use super::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError};
 use super::explain::read::{Target, read};
-use super::explain::{Facts, MANY, Resumption, resumption};
+use super::explain::{Facts, InCharge, MANY, Resumption, resumption};
 use super::{Answer, CliError};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::terminal::PlainText;
@@ -47,6 +47,14 @@ pub(super) async fn set_suspended_with(
         let wanted = before.with_suspend(suspend);
         if before == wanted {
             return Ok(answer(&unchanged(before)));
+        }
+        if before.is_half_handed_over() && facts.in_charge == InCharge::Own {
+            let text = format!(
+                "is not changed: a controller with --manage=all runs it, and {MANAGED_ANNOTATION} is \"true\", so that spec.suspend \
+                 would hand it over. Remove the annotation first: kubectl -n {namespace} annotate cronjob {} {MANAGED_ANNOTATION}-",
+                target.name
+            );
+            return Ok(Answer { is_good: false, ..answer(&text) });
         }
         let text = if suspend { suspended(&facts) } else { resumed(&facts, flags.zone, now) };
         if cluster::set_standing(client, &facts.cron_job, [before, wanted], &what).await? {

@@ -4,21 +4,26 @@
 //! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. An object that has changed since it was read
 //! is read and judged again. An object that cannot be changed affects no other.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::Client;
-use schedule::Zone;
+use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::read::{Seen, seen};
+use super::schedules::in_tree_slot;
 use super::{LEASES, Object, old_slots, read_if_allowed};
-use crate::api::ControllerKind;
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
+use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
 use crate::cli::cluster::{ATTEMPTS, CHANGES, ControllerFlags, Scope, read_text, set_standing};
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{ReadError, list};
-use crate::cli::output::{Report, count};
+use crate::cli::explain::rehearsal::Rehearsal;
+use crate::cli::output::{Report, count, moment, stretch};
 use crate::options::PROGRAM;
+
+/// A slot that is due for so long has no controller that starts it.
+const LATE: TimeDelta = TimeDelta::seconds(10);
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -178,11 +183,7 @@ pub(super) async fn hand_over_with(
     let (kind, Request { direction, names, selector, dry_run }) = (ControllerKind::CronJob, request);
     let selector = if selector.is_empty() { String::new() } else { format!("&labelSelector={}", escaped(selector)) };
     let cron_jobs = list(client, &kind.parent.path(namespace), &selector).await?;
-    // Only the in-tree controller reads no policy, so only a take-back makes old slots start.
-    let jobs = match direction {
-        Direction::Handover => Vec::new(),
-        Direction::Takeback => list(client, &kind.child.path(namespace), "").await?,
-    };
+    let jobs = list(client, &kind.child.path(namespace), "").await?;
     let jobs: Vec<&str> = jobs.iter().map(|raw| raw.get()).collect();
     let (mut all, undecoded) = seen(cron_jobs.iter().map(|raw| raw.get()), &jobs, flags);
     if !names.is_empty() {
@@ -243,7 +244,11 @@ pub(super) async fn change(
             Ok(true) => {
                 let message = format!("{object} {}", direction.effect(before, dry_run));
                 let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
-                let starts = starts(&seen, flags.zone, now).filter(|_| is_changed && direction == Direction::Takeback);
+                let starts = match direction {
+                    _ if !is_changed || before.is_suspended() => None,
+                    Direction::Handover => starts_here(&seen, flags.zone, now),
+                    Direction::Takeback => starts_in_tree(&seen, flags.zone, now),
+                };
                 return Changed { object, outcome, suspended: before.is_suspended(), message, starts };
             }
             Ok(false) => match again(client, &seen, flags).await {
@@ -267,10 +272,31 @@ async fn again(client: &Client, before: &Seen, flags: &ControllerFlags) -> Resul
     Ok(Seen { jobs: before.jobs.clone(), ..newer })
 }
 
-/// What the in-tree controller starts as soon as the CronJob is its own, and this controller does not.
-fn starts(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
-    let slot = old_slots::find(seen, local, now)?;
-    Some(format!("Under the in-tree controller, {}", slot.message))
+/// What this controller does as soon as the CronJob is its own: it rehearses that.
+fn starts_here(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
+    let then = Rehearsal::of(&seen.cron_job, &seen.jobs, local, now);
+    let names = |names: &[ObjectName]| names.iter().map(|name| name.name.to_string()).collect::<Vec<_>>().join(", ");
+    let deletes = (!then.replaced.is_empty()).then(|| format!("deletes Job {}", names(&then.replaced)));
+    let starts = then.starts().map(|(name, slot)| {
+        let zone = seen.cron_job.schedule(local).and_then(Schedule::zone).unwrap_or(local);
+        format!("starts Job {} of {}", name.name, moment(zone, *slot))
+    });
+    let does: Vec<String> = deletes.into_iter().chain(starts).collect();
+    (!does.is_empty()).then(|| format!("{PROGRAM} {} at once.", does.join(" and ")))
+}
+
+/// What the in-tree controller starts as soon as the CronJob is its own, and this controller does not, or has not yet.
+fn starts_in_tree(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
+    if let Some(slot) = old_slots::find(seen, local, now) {
+        return Some(format!("Under the in-tree controller, {}", slot.message));
+    }
+    let cron_job = &seen.cron_job;
+    let timing = cron_job.timing(local);
+    let own = timing.schedule.as_ref().ok().filter(|_| timing.time_zone.is_ok())?;
+    let slot = in_tree_slot(cron_job, own, now).filter(|slot| !seen.has_job_of(*slot) && now - slot > LATE)?;
+    let job = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
+    let (at, age) = (moment(own.zone().unwrap_or(local), slot), stretch(now - slot));
+    Some(format!("The in-tree controller starts Job {job} of {at}, {age} late: no controller has started it yet."))
 }
 
 /// That no controller can run what is handed over, as far as the leases say.

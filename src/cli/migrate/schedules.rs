@@ -87,9 +87,20 @@ fn lost(seen: &Seen, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<
 
 /// The next slots of which only one controller has a slot, and the delay of `spread`.
 fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<Finding> {
-    let policy = cron_job.policy().ok()??;
-    let schedule = policy.schedule(own);
     let (object, zone) = (Object::of(cron_job), own.zone().unwrap_or(local));
+    let policy = match cron_job.policy() {
+        Ok(policy) => policy?,
+        Err(error) => {
+            let slot = own.next_after(now)?;
+            let when = moment(zone, slot);
+            let message = format!(
+                "Under the in-tree controller, {object} would run at {when}, and here it does not run: {error}."
+            );
+            let finding = Finding::new(Code::ScheduleDiffers, object, message).changing_runs();
+            return Some(Finding { slot: Some(zone.at(slot)), ..finding });
+        }
+    };
+    let schedule = policy.schedule(own);
     let (mut parts, mut first) = (Vec::new(), None);
     if !std::ptr::eq(schedule, own) {
         let [only_in_tree, only_here] = differences(own, schedule, now);

@@ -59,6 +59,16 @@ fn what_the_controllers_read_differently_is_found() {
                 "would not run at Sun 2027-03-28 03:00:00 +02:00, which cronjob-controller.dev/dst",
             )],
         ),
+        (
+            "a policy that cannot be read",
+            annotated(&[("exclude", "nonsense")]),
+            &[(ScheduleDiffers, true, "would run at Mon 2026-11-23 02:00:00 +00:00, and here it does not run: ")],
+        ),
+        (
+            "a limit that cannot be read",
+            annotated(&[("max-concurrent", "0")]),
+            &[(ScheduleDiffers, true, "and here it does not run: ")],
+        ),
         ("limits", limited, &[(LimitsDiffer, true, "dev/backlog, cronjob-controller.dev/stuck-after of CronJob")]),
         ("a zone", zoned("TZ=UTC 0 2 * * *"), &[(TimeZoneInSchedule, false, "Both controllers run it")]),
         ("a zone alone", zoned("CRON_TZ=UTC"), &[(TimeZoneInSchedule, false, "Neither controller runs it")]),

@@ -171,6 +171,39 @@ async fn taking_back_says_which_old_slot_starts() {
     assert!(!text.contains("would start"), "{text}");
 }
 
+/// Each has been due for an hour: what takes it over starts it, whichever controller that is.
+#[tokio::test(start_paused = true)]
+async fn what_starts_at_once_is_said_either_way() {
+    let world = World::new(&[
+        ("runs", json!({}), false),
+        ("held", json!({}), true),
+        ("over", json!({MANAGED: "true"}), true),
+        ("over-held", json!({MANAGED: "true", SUSPEND: "true"}), true),
+    ])
+    .await;
+    let rows = [
+        (
+            Direction::Handover,
+            "runs",
+            "\n    cronjob-controller starts Job runs-29919000 of Fri 2026-11-20 02:00:00 +00:00 at once.",
+        ),
+        (Direction::Handover, "held", ""),
+        (
+            Direction::Takeback,
+            "over",
+            "\n    The in-tree controller starts Job over-29919000 of Fri 2026-11-20 02:00:00 +00:00, 1h00m late: no controller has",
+        ),
+        (Direction::Takeback, "over-held", ""),
+    ];
+    for (direction, name, said) in rows {
+        for dry_run in [true, false] {
+            let text = world.text(direction, &[name], "", dry_run).await;
+            assert_eq!(text.contains(" starts Job"), !said.is_empty(), "{name}: {text}");
+            assert!(text.contains(said), "{name}: {text}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn cron_job_that_changed_meanwhile_is_judged_again() {
     let world = World::new(&[("a", json!({}), false)]).await;
