@@ -23,6 +23,13 @@ const ARRIVALS: usize = 8;
 pub(crate) struct Steps {
     taken: u32,
     most: u32,
+    /// `None` until there is something to remember, so that most searches do not pay for it.
+    found: Option<Found>,
+}
+
+/// What was found for one line.
+#[derive(Debug, Default)]
+struct Found {
     /// Where walks came from, and to which day: the newest ones, of which `oldest` is replaced next.
     arrivals: [Option<(DaysOf, Place, Place)>; ARRIVALS],
     oldest: usize,
@@ -40,18 +47,19 @@ impl Steps {
     }
 
     pub fn limited(most: u32) -> Self {
-        Self { taken: 0, most, arrivals: [None; ARRIVALS], oldest: 0, rare_day: None }
+        Self { taken: 0, most, found: None }
     }
 
     /// The place to which a walk for these days came from `place`.
     pub fn arrival(&self, days: DaysOf, place: Place) -> Option<Place> {
-        let mut known = self.arrivals.iter().flatten();
+        let mut known = self.found.as_ref()?.arrivals.iter().flatten();
         known.find(|(of, from, _)| (*of, *from) == (days, place)).map(|(_, _, to)| *to)
     }
 
     pub fn remember_arrival(&mut self, days: DaysOf, from: Place, to: Place) {
-        self.arrivals[self.oldest] = Some((days, from, to));
-        self.oldest = (self.oldest + 1) % ARRIVALS;
+        let found = self.found.get_or_insert_default();
+        found.arrivals[found.oldest] = Some((days, from, to));
+        found.oldest = (found.oldest + 1) % ARRIVALS;
     }
 
     /// The rare day of these days after `day` and not after `last`; what was searched for last is not searched for again.
@@ -62,13 +70,13 @@ impl Steps {
         last: i64,
         search: impl FnOnce(&mut Self) -> Option<i64>,
     ) -> Option<i64> {
-        if let Some((of, from, until, found)) = self.rare_day
+        if let Some((of, from, until, found)) = self.found.as_ref().and_then(|found| found.rare_day)
             && (of, from, until) == (days, day, last)
         {
             return found;
         }
         let found = search(self);
-        self.rare_day = Some((days, day, last, found));
+        self.found.get_or_insert_default().rare_day = Some((days, day, last, found));
         found
     }
 
