@@ -10,7 +10,7 @@ use schedule::Zone;
 
 use super::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError};
 use super::explain::read::{Target, read};
-use super::explain::{Facts, InCharge, MANY, Resumption, resumption};
+use super::explain::{Facts, InCharge, MANY, Resumption, beside_a_resumption, resumption};
 use super::{Answer, CliError};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::terminal::PlainText;
@@ -104,9 +104,18 @@ fn suspended(facts: &Facts) -> String {
 }
 
 fn resumed(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
+    let whose = if facts.in_charge.is_handed_over() { " for the controller that it is handed over to" } else { "" };
+    let (held, deleted) = beside_a_resumption(facts, zone, now);
+    if let Some(why) = held {
+        return format!("is resumed{whose}. {why}");
+    }
     let (resumption, passed_over) = resumption(facts, zone, now);
+    let deleted: Vec<String> = deleted.iter().map(|name| name.name.to_string()).collect();
+    let noun = facts.cron_job.controller_kind.child.kind;
+    let first =
+        if deleted.is_empty() { String::new() } else { format!("{noun} {} is deleted, and ", deleted.join(", ")) };
     let then = match resumption {
-        Resumption::Starts(slot) => format!("the missed run of {slot} starts at once"),
+        Resumption::Starts(slot) => format!("{first}the missed run of {slot} starts at once"),
         Resumption::Waits(next) => format!("it runs at {next}"),
         Resumption::Never => "it does not run, because its schedule has no next time".to_owned(),
     };
@@ -116,7 +125,6 @@ fn resumed(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
         number if number > MANY => format!(" More than {MANY} missed runs are passed over."),
         number => format!(" {number} missed runs are passed over."),
     };
-    let whose = if facts.in_charge.is_handed_over() { " for the controller that it is handed over to" } else { "" };
     format!("is resumed{whose}: {then}.{passed_over}")
 }
 

@@ -32,6 +32,14 @@ pub(super) fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -
     format!("{}{more}", names.join(", "))
 }
 
+/// Makes it what it is after a resume at `now`, an edit that the object does not show yet.
+pub(super) fn resume(cron_job: &mut CronJob, now: DateTime<Utc>) {
+    cron_job.spec.suspend = false;
+    if cron_job.limits().waits_after_change {
+        cron_job.status.counted_from = Some(Box::new(cron_job.counted_at(cron_job.nominal(now))));
+    }
+}
+
 impl Case<'_> {
     pub(super) fn suspended(&self) -> String {
         let then = match self.resumption() {
@@ -45,15 +53,7 @@ impl Case<'_> {
     }
 
     pub(super) fn resumption(&self) -> Resumption {
-        let resume = |cron_job: &mut CronJob| {
-            cron_job.spec.suspend = false;
-            // The resume is an edit of now, which the object does not show yet.
-            if cron_job.limits().waits_after_change {
-                let counted = cron_job.counted_at(cron_job.nominal(self.now));
-                cron_job.status.counted_from = Some(Box::new(counted));
-            }
-        };
-        let resumed = self.rehearse(resume, &self.facts.jobs, self.now);
+        let resumed = self.rehearse(|cron_job| resume(cron_job, self.now), &self.facts.jobs, self.now);
         match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
             (Some((_, slot)), _) => Resumption::Starts(self.moment(*slot)),
             (None, Some(next)) => Resumption::Waits(self.moment(next.slot)),

@@ -65,6 +65,30 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_holds_a_resumed_cron_job_is_said() {
+    let world = World::new().await;
+    let held = |name: &str, annotations: Value, spec: Value| {
+        let template = json!({"spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}}});
+        let mut object = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "annotations": annotations},
+            "spec": {"schedule": "0 2 * * *", "timeZone": "UTC", "suspend": true, "jobTemplate": template},
+        });
+        crate::controller::tests::objects::merge(&mut object["spec"], spec);
+        object
+    };
+    let broken = held("broken", json!({"cronjob-controller.dev/exclude": "nonsense"}), json!({}));
+    let never = held("never", json!({}), json!({"startingDeadlineSeconds": 0}));
+    for (object, said) in [(broken, "is resumed. It does not run: "), (never, "is resumed. It never runs: ")] {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        post(&world.client, CRON_JOBS, &object).await;
+        let text = world.set(&name, false).await;
+        assert!(text.contains(said), "{name}: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn suspended_cron_job_is_resumed_with_what_was_missed() {
     let world = World::new().await;
     let of = async |name: &str| world.get(&format!("{CRON_JOBS}/{name}")).await;
