@@ -26,7 +26,8 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
-use held::{first_of, resume};
+pub(super) use held::beside_a_resumption;
+use held::first_of;
 pub use in_charge::InCharge;
 pub use read::Facts;
 use read::Said;
@@ -153,20 +154,6 @@ pub(super) fn resumption(facts: &Facts, local: Zone, now: DateTime<Utc>) -> (Res
     let due = case.slots_since_the_last().take(MANY + 2).count();
     let passed_over = due.saturating_sub(usize::from(matches!(resumption, Resumption::Starts(_))));
     (resumption, passed_over.min(MANY + 1))
-}
-
-/// What a resumption at `now` does beside a start: what holds the CronJob nevertheless, in sentences, or the running Jobs that are
-/// deleted.
-pub(super) fn beside_a_resumption(facts: &Facts, local: Zone, now: DateTime<Utc>) -> (Option<String>, Vec<ObjectName>) {
-    let mut cron_job = CronJob::clone(&facts.cron_job);
-    resume(&mut cron_job, now);
-    let jobs = facts.jobs.clone();
-    let resumed =
-        Facts { cron_job: Arc::new(cron_job), in_charge: facts.in_charge, jobs, warnings: Ok(Vec::new()), lease: None };
-    let case = Case::new(&resumed, local, now);
-    let (state, summary) = case.verdict();
-    let runs = matches!(state, State::Waiting | State::Starting | State::Overdue | State::BeingDeleted);
-    ((!runs).then_some(summary), case.sync.replaced)
 }
 
 /// When a Job started.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use schedule::Zone;
 use schedule::missed::newest_start;
 
-use super::{Case, MAX_WARNINGS, Resumption};
+use super::{Case, Facts, MAX_WARNINGS, Resumption, State};
+use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::manage::SUSPEND_ANNOTATION;
 use crate::api::policy::{
@@ -32,8 +34,26 @@ pub(super) fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -
     format!("{}{more}", names.join(", "))
 }
 
+/// What a resumption at `now` does beside a start: what holds the CronJob nevertheless, in sentences, or the running Jobs that are
+/// deleted.
+pub(in crate::cli) fn beside_a_resumption(
+    facts: &Facts,
+    local: Zone,
+    now: DateTime<Utc>,
+) -> (Option<String>, Vec<ObjectName>) {
+    let mut cron_job = CronJob::clone(&facts.cron_job);
+    resume(&mut cron_job, now);
+    let jobs = facts.jobs.clone();
+    let resumed =
+        Facts { cron_job: Arc::new(cron_job), in_charge: facts.in_charge, jobs, warnings: Ok(Vec::new()), lease: None };
+    let case = Case::new(&resumed, local, now);
+    let (state, summary) = case.verdict();
+    let runs = matches!(state, State::Waiting | State::Starting | State::Overdue | State::BeingDeleted);
+    ((!runs).then_some(summary), case.sync.replaced)
+}
+
 /// Makes it what it is after a resume at `now`, an edit that the object does not show yet.
-pub(super) fn resume(cron_job: &mut CronJob, now: DateTime<Utc>) {
+fn resume(cron_job: &mut CronJob, now: DateTime<Utc>) {
     cron_job.spec.suspend = false;
     if cron_job.limits().waits_after_change {
         cron_job.status.counted_from = Some(Box::new(cron_job.counted_at(cron_job.nominal(now))));
