@@ -64,6 +64,22 @@ impl World {
     }
 }
 
+/// Its status tells that this controller runs it, although it is annotated and spec.suspend is false: with `--manage=all`.
+#[tokio::test(start_paused = true)]
+async fn annotated_cron_job_that_a_controller_of_all_runs_is_not_handed_over_to_nobody() {
+    let world = World::new().await;
+    world.clock.step(TimeDelta::days(1));
+    let path = format!("{CRON_JOBS}/reverted");
+    let status = json!({"status": {"lastScheduleTime": "2026-11-20T02:00:00Z"}});
+    cluster::try_patch(&world.client, &format!("{path}/status?fieldManager=cronjob-controller"), &status)
+        .await
+        .unwrap();
+    let before = world.get(&path).await;
+    let text = world.set("reverted", true).await;
+    assert!(text.contains("is not changed: a controller with --manage=all runs it"), "{text}");
+    assert_eq!(world.get(&path).await, before);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_holds_a_resumed_cron_job_is_said() {
     let world = World::new().await;
