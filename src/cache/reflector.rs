@@ -151,10 +151,13 @@ impl<T: Object> Reflector<T> {
         let is_away = error.cause.is_of_a_server_that_is_away(operation);
         let is_unserved = matches!(&error.cause, Cause::Status(status) if status.code == 404);
         let is_known = std::mem::replace(&mut self.is_unserved, is_unserved) && is_unserved;
-        let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired())
-            || matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
-        let failure = if is_away { Failure::Away } else { Failure::Other };
-        let delay = self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng);
+        let goes_on_at_once = matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
+        let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired()) || goes_on_at_once;
+        // What goes on at once makes no later wait longer.
+        let delay = (!goes_on_at_once).then(|| {
+            let failure = if is_away { Failure::Away } else { Failure::Other };
+            self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng)
+        });
         if is_known {
             debug!(%error, then = ?recovery, "the kind is still not served");
         } else if is_expected {
@@ -163,18 +166,19 @@ impl<T: Object> Reflector<T> {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
         let next = match recovery {
-            Recovery::Resume => return State::Watch,
+            Recovery::Resume | Recovery::ResumeLater => State::Watch,
             Recovery::FallBackToPages => {
                 self.pages_only = true;
-                return State::PagedList;
+                State::PagedList
             }
-            Recovery::ResumeLater => State::Watch,
             Recovery::Relist => {
                 self.failures.heard();
                 self.list_state()
             }
         };
-        sleep(delay).await;
+        if let Some(delay) = delay {
+            sleep(delay).await;
+        }
         next
     }
 

@@ -595,6 +595,16 @@ async fn backoff_grows_with_failures_and_starts_over_after_two_minutes_without_o
 }
 
 #[tokio::test(start_paused = true)]
+async fn watches_that_are_resumed_at_once_make_no_later_wait_longer() {
+    let mut replies = vec![listed_then([pause(2)])];
+    replies.extend((0..5).map(|_| watch([pause(2), Part::Break])));
+    replies.push(refused(403, "Forbidden"));
+    let gaps = run_for(60, &[], Script::new([(ALL, replies)])).await.script.gaps();
+    assert!(gaps[..6].iter().all(|gap| gap.as_millis() == 2_000), "{gaps:?}");
+    assert!((800..1_600).contains(&gaps[6].as_millis()), "{gaps:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn server_that_closes_every_watch_is_retried_with_backoff() {
     let replies = vec![listed_then([]); 1];
     let closing = std::iter::repeat_n(watch([bookmark(6)]), 1_000);
