@@ -5,7 +5,7 @@ use schedule::Zone;
 use serde_json::json;
 
 use super::cluster::Known;
-use super::explain::tests::{cron_job, instant, job};
+use super::explain::tests::{facts, instant, job};
 use super::explain::{Facts, explain, read::Said};
 use super::*;
 use crate::terminal::tests::{HOSTILE, harmful};
@@ -23,13 +23,8 @@ fn known_with(words: &str) -> Known {
         "status": {"active": [{"kind": "Job", "name": words, "namespace": words, "uid": "x"}]},
     });
     let said = Said { time: instant(NOW), count: 2, reason: words.to_owned(), message: words.to_owned() };
-    let facts = Facts {
-        cron_job: cron_job(&change),
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs: vec![job("2026-11-22T02:00:00Z", "cj", Some("Failed"))],
-        warnings: Ok(vec![said.clone()]),
-        lease: None,
-    };
+    let jobs = vec![job("2026-11-22T02:00:00Z", "cj", Some("Failed"))];
+    let facts = Facts { warnings: Ok(vec![said.clone()]), ..facts(&change, jobs) };
     Known { facts, events: vec![said] }
 }
 

@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::calendar::{Calendar, ClockChanges, LeftOut, NoCalendar};
 use crate::civil::SECONDS_PER_DAY;
 use crate::exclusions::OpenDays;
-use crate::fields::{DayTable, Days as _, Fields, Search};
+use crate::fields::{DayTable, Fields, Search};
 use crate::parser::line::{At, Lines};
 use crate::steps::Steps;
 use crate::zone::{Span, Transitions, Zone};
@@ -351,8 +351,7 @@ impl Line {
     /// The first day of the line after the fifth year from `day` on, where upstream gives up: 29 February is on a given weekday
     /// every 28 or 40 years. `None` if it is after `last`, or if there is one before.
     fn rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
-        let of = (self.fields.days.key()?, self.fields.month, self.fields.zone);
-        steps.rare_day(of, day, last, |steps| self.search_rare_day(day, last, steps))
+        steps.rare_day(self.fields.shared_days()?, day, last, |steps| self.search_rare_day(day, last, steps))
     }
 
     fn search_rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {

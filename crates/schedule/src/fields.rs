@@ -11,7 +11,7 @@
 //! that goes on from a midnight leaps over the days without a match.
 
 use super::civil::{self, Date, SECONDS_PER_DAY};
-use super::steps::Steps;
+use super::steps::{DaysOf, Place, Steps};
 use super::zone::{Span, Transitions, Zone};
 
 mod days;
@@ -162,16 +162,14 @@ impl<D: Days> Fields<D> {
             if walk.is_stuck(Unit::All) {
                 return Search::Stuck(walk.t);
             }
-            if !(walk.leaps && self.arrive_as_before(&mut walk)) {
-                if walk.leaps && walk.floored && !self.leap(&mut walk) || is_over(&walk) {
-                    return Search::Never;
-                }
-                // Each seek is false if its unit wrapped around; then the larger units are checked again.
-                if !(self.seek_month(&mut walk, until) && self.seek_day(&mut walk, until)) {
-                    continue;
-                }
-            } else if is_over(&walk) {
+            let has_arrived = walk.leaps && self.arrive_as_before(&mut walk);
+            let is_endless = walk.leaps && !has_arrived && walk.floored && !self.leap(&mut walk);
+            if is_endless || is_over(&walk) {
                 return Search::Never;
+            }
+            // Each seek is false if its unit wrapped around; then the larger units are checked again.
+            if !(has_arrived || self.seek_month(&mut walk, until) && self.seek_day(&mut walk, until)) {
+                continue;
             }
             self.remember_arrival(from, &mut walk);
             if self.seek_hour(&mut walk) && self.seek_minute(&mut walk) && Self::seek_second(&mut walk) {
@@ -183,18 +181,23 @@ impl<D: Days> Fields<D> {
 
     /// Moves to the day to which another line with these days came from the same place; `false` if none is known.
     fn arrive_as_before(&self, walk: &mut Walk<'_>) -> bool {
-        let key = self.days.key().map(|days| (days, self.month, self.zone));
-        let Some((t, floored)) = key.and_then(|key| walk.steps.arrival(key, walk.place())) else { return false };
+        let known = self.shared_days().and_then(|days| walk.steps.arrival(days, walk.place()));
+        let Some((t, floored)) = known else { return false };
         walk.move_to(t);
         walk.floored = floored;
         true
     }
 
-    fn remember_arrival(&self, from: (i64, bool), walk: &mut Walk<'_>) {
+    fn remember_arrival(&self, from: Place, walk: &mut Walk<'_>) {
         let to = walk.place();
-        if let Some(days) = self.days.key().filter(|_| from != to) {
-            walk.steps.remember_arrival((days, self.month, self.zone), from, to);
+        if let Some(days) = self.shared_days().filter(|_| from != to) {
+            walk.steps.remember_arrival(days, from, to);
         }
+    }
+
+    /// Which days it has, if other lines may share them.
+    pub(super) fn shared_days(&self) -> Option<DaysOf> {
+        self.days.key().map(|days| (days, self.month, self.zone))
     }
 
     /// From a midnight, moves to that of the next matching day, if no step on the way can land on an irregular local time.
@@ -369,7 +372,7 @@ impl<'s> Walk<'s> {
     }
 
     /// What the walk does next depends on this and on the fields.
-    fn place(&self) -> (i64, bool) {
+    fn place(&self) -> Place {
         (self.t, self.floored)
     }
 

@@ -10,7 +10,7 @@ use crate::zone::Zone;
 pub(crate) type DaysOf = (usize, u16, Zone);
 
 /// A place of a walk: the instant, and whether the smaller units have been reset.
-type Place = (i64, bool);
+pub(crate) type Place = (i64, bool);
 
 /// How many arrivals are remembered: those of five years of days whose times are all skipped, and some.
 const ARRIVALS: usize = 8;

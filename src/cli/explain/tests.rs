@@ -74,14 +74,14 @@ fn active(slot: &str) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "name": name_of(slot), "namespace": "shop", "uid": name_of(slot)})
 }
 
+/// What is read about a CronJob with these Jobs, where no lease and no write says whose it is.
+pub(in crate::cli) fn facts(change: &Value, jobs: Vec<Arc<Job>>) -> Facts {
+    let in_charge = InCharge::Unknown;
+    Facts { cron_job: cron_job(change), in_charge, jobs, warnings: Ok(Vec::new()), lease: None }
+}
+
 fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {
-    let facts = Facts {
-        cron_job: cron_job(change),
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs,
-        warnings: Ok(Vec::new()),
-        lease: None,
-    };
+    let facts = facts(change, jobs);
     explain(&facts, Zone::UTC, instant(now))
 }
 
@@ -773,13 +773,7 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
         let leases: Vec<Lease> =
             held.iter().map(|(holder, renewed)| lease("cronjob-controller", holder, renewed)).collect();
         let lease = Leases::of(&leases).controller(ControllerKind::CronJob, false);
-        let facts = Facts {
-            cron_job: cron_job(&change),
-            in_charge: crate::cli::explain::InCharge::Unknown,
-            jobs,
-            warnings: Ok(Vec::new()),
-            lease,
-        };
+        let facts = Facts { lease, ..facts(&change, jobs) };
         let told = explain(&facts, Zone::UTC, instant(at));
         assert_eq!((told.state, told.summary), (state, summary), "{sentence}");
     }
@@ -795,7 +789,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
     let told = |handed_over: bool, now: &str| {
         let lease = Leases::of(&leases).controller(ControllerKind::CronJob, handed_over);
         let in_charge = if handed_over { InCharge::HandedOver } else { InCharge::Unknown };
-        let facts = Facts { cron_job: cron_job(&change), in_charge, jobs: vec![], warnings: Ok(vec![]), lease };
+        let facts = Facts { in_charge, lease, ..facts(&change, vec![]) };
         explain(&facts, Zone::UTC, instant(now))
     };
     assert_eq!(told(false, "2026-11-22T09:58:10Z").state, State::Starting);
@@ -808,13 +802,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
 fn abandoned_lease_is_noted_whatever_the_state() {
     let old = lease("cronjob-controller", "pod-a", "2026-11-22T08:00:00.000000Z");
     let lease = Leases::of(&[old]).controller(ControllerKind::CronJob, false);
-    let facts = Facts {
-        cron_job: cron_job(&json!({})),
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs: vec![],
-        warnings: Ok(vec![]),
-        lease,
-    };
+    let facts = Facts { lease, ..facts(&json!({}), vec![]) };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     let want = "No run starts until a controller is running: pod-a, which holds the lease kube-system/cronjob-controller, last \
                 renewed it 2h00m ago: no controller is running.";
@@ -904,13 +892,7 @@ fn answer_comes_before_the_details() {
         reason: "FailedCreate".to_owned(),
         message: "Error creating job: quota".to_owned(),
     };
-    let facts = Facts {
-        cron_job: cron_job(&change),
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs: vec![job(thursday, "cj", None)],
-        warnings: Ok(vec![said]),
-        lease: None,
-    };
+    let facts = Facts { warnings: Ok(vec![said]), ..facts(&change, vec![job(thursday, "cj", None)]) };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     assert_eq!(
         told.lines(),
@@ -964,14 +946,7 @@ async fn wait_ends_with_the_next_run_and_not_with_an_earlier_one() {
         let begin = tokio::time::Instant::now();
         let look = async || {
             let next = then.filter(|(after, _)| begin.elapsed() >= Duration::from_secs(*after)).map(|(_, slot)| slot);
-            let cron_job = cron_job(&json!({"status": {"lastScheduleTime": next.or(first)}}));
-            Ok(Facts {
-                cron_job,
-                in_charge: crate::cli::explain::InCharge::Unknown,
-                jobs: Vec::new(),
-                warnings: Ok(Vec::new()),
-                lease: None,
-            })
+            Ok(facts(&json!({"status": {"lastScheduleTime": next.or(first)}}), Vec::new()))
         };
         let (_, has_started) = read::await_run(look, Duration::from_secs(90)).await.unwrap();
         assert_eq!((has_started, begin.elapsed().as_secs()), (started, seconds), "{sentence}");

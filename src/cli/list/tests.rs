@@ -4,8 +4,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::explain::Facts;
-use crate::cli::explain::tests::{cron_job, instant, job, name_of};
+use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 const TODAY: &str = "2026-11-22T02:00:00Z";
@@ -14,13 +13,7 @@ const YESTERDAY: &str = "2026-11-21T02:00:00Z";
 fn known(name: &str, mut change: Value, jobs: &[(&str, Option<&str>)]) -> Known {
     change["metadata"] = json!({"name": name});
     let jobs = jobs.iter().map(|(slot, end)| job(slot, "cj", *end)).collect();
-    let facts = Facts {
-        cron_job: cron_job(&change),
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs,
-        warnings: Ok(Vec::new()),
-        lease: None,
-    };
+    let facts = facts(&change, jobs);
     Known { facts, events: Vec::new() }
 }
 

@@ -10,7 +10,6 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::read::{Seen, seen};
-use super::schedules::in_tree_slot;
 use super::{LEASES, Object, old_slots, read_if_allowed};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::api::{ControllerKind, ObjectName};
@@ -19,7 +18,7 @@ use crate::cli::cluster::{ATTEMPTS, CHANGES, ControllerFlags, Scope, read_text, 
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{ReadError, list};
 use crate::cli::explain::rehearsal::Rehearsal;
-use crate::cli::output::{Report, count, moment, stretch};
+use crate::cli::output::{Report, count, moment};
 use crate::options::PROGRAM;
 
 /// A slot that is due for so long has no controller that starts it.
@@ -290,13 +289,9 @@ fn starts_in_tree(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String
     if let Some(slot) = old_slots::find(seen, local, now) {
         return Some(format!("Under the in-tree controller, {}", slot.message));
     }
-    let cron_job = &seen.cron_job;
-    let timing = cron_job.timing(local);
-    let own = timing.schedule.as_ref().ok().filter(|_| timing.time_zone.is_ok())?;
-    let slot = in_tree_slot(cron_job, own, now).filter(|slot| !seen.has_job_of(*slot) && now - slot > LATE)?;
-    let job = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
-    let (at, age) = (moment(own.zone().unwrap_or(local), slot), stretch(now - slot));
-    Some(format!("The in-tree controller starts Job {job} of {at}, {age} late: no controller has started it yet."))
+    let (own, slot) = old_slots::overdue(seen, local, now).filter(|(_, slot)| now - slot > LATE)?;
+    let job = old_slots::late_job(&seen.cron_job, own, slot, local, now);
+    Some(format!("The in-tree controller starts {job}: no controller has started it yet."))
 }
 
 /// That no controller can run what is handed over, as far as the leases say.

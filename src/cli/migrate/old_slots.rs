@@ -41,23 +41,38 @@ pub(super) enum Reason {
 
 pub(super) fn find(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<Finding> {
     let cron_job = &seen.cron_job;
+    let (own, slot) = overdue(seen, local, now)?;
+    let (reason, why) = reason(cron_job, &seen.jobs, own, slot, local, now)?;
+    let object = Object::of(cron_job);
+    let message = format!("{object} would start {}: {why}.", late_job(cron_job, own, slot, local, now));
+    let finding = Finding::new(Code::OldSlot, object, message).changing_runs();
+    let job = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
+    let slot = own.zone().unwrap_or(local).at(slot);
+    Some(Finding { slot: Some(slot), job: Some(job), reason: Some(reason), ..finding })
+}
+
+/// The slot without a Job that the in-tree controller starts at `now`, and the schedule that it reads.
+pub(super) fn overdue(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<(&Schedule, DateTime<Utc>)> {
+    let cron_job = &*seen.cron_job;
     if cron_job.deleting || cron_job.spec.suspend {
         return None;
     }
     let timing = cron_job.timing(local);
     let own = timing.schedule.as_ref().ok().filter(|_| timing.time_zone.is_ok())?;
-    let slot = in_tree_slot(cron_job, own, now)?;
+    let slot = in_tree_slot(cron_job, own, now).filter(|slot| !seen.has_job_of(*slot))?;
+    Some((own, slot))
+}
+
+/// The Job of a slot that starts late, in words.
+pub(super) fn late_job(
+    cron_job: &CronJob,
+    own: &Schedule,
+    slot: DateTime<Utc>,
+    local: Zone,
+    now: DateTime<Utc>,
+) -> String {
     let job = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
-    if seen.has_job_of(slot) {
-        return None;
-    }
-    let (reason, why) = reason(cron_job, &seen.jobs, own, slot, local, now)?;
-    let zone = own.zone().unwrap_or(local);
-    let object = Object::of(cron_job);
-    let (at, age) = (moment(zone, slot), stretch(now - slot));
-    let message = format!("{object} would start Job {job} of {at}, {age} late: {why}.");
-    let finding = Finding::new(Code::OldSlot, object, message).changing_runs();
-    Some(Finding { slot: Some(zone.at(slot)), job: Some(job), reason: Some(reason), ..finding })
+    format!("Job {job} of {}, {} late", moment(own.zone().unwrap_or(local), slot), stretch(now - slot))
 }
 
 /// Why `slot` of `spec.schedule`, whose reading is `own`, does not start here at `now`; `None` if it starts, or waits only for

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::batch_v1::Job;
-use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
-use crate::cli::explain::tests::{cron_job, instant, job, name_of};
+use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
 
 fn day(day: u32) -> String {
     format!("2026-11-{day:02}T02:00:00Z")
@@ -21,13 +20,7 @@ fn said(reason: &str, message: &str) -> Said {
 /// The slots since a day, at 10:00 on the 22nd: each with what is said of it.
 fn told(since: u32, change: &Value, jobs: &[(u32, Option<&str>)], events: Vec<Said>) -> Vec<(String, Fate, String)> {
     let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
-    let facts = Facts {
-        cron_job: cron_job(change),
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs,
-        warnings: Ok(Vec::new()),
-        lease: None,
-    };
+    let facts = facts(change, jobs);
     let now = instant("2026-11-22T10:00:00Z");
     let slots = slots(&[Known { facts, events }], Zone::UTC, instant(&day(since)), now);
     let entry = |entry: &Entry| (format!("{}x{}", entry.from.format("%d"), entry.count), entry.fate, entry.why.clone());
@@ -166,13 +159,7 @@ fn a_job_of_a_backfill_does_not_explain_a_slot_that_did_not_start() {
         let job = Job { of_backfill, ..Job::clone(&job(&day(15), "cj", None)) };
         let job = Job { creation_timestamp: instant("2026-11-21T01:00:00Z"), ..job };
         let jobs = vec![Arc::new(job)];
-        let facts = Facts {
-            cron_job: cron_job(&change),
-            in_charge: crate::cli::explain::InCharge::Unknown,
-            jobs,
-            warnings: Ok(Vec::new()),
-            lease: None,
-        };
+        let facts = facts(&change, jobs);
         let now = instant("2026-11-22T10:00:00Z");
         let known = Known { facts, events: Vec::new() };
         let (judged, _) = History::new(&known, Zone::UTC, now).judged(instant(&day(21)), now, 10);
@@ -192,13 +179,7 @@ fn slot_that_its_spread_delays_is_told_when_it_is_due_and_is_not_late_then() {
     let cron_job = cron_job(&change);
     let due = cron_job.due(instant(&day(22)));
     let told = |seconds: i64, jobs: Vec<_>| {
-        let facts = Facts {
-            cron_job: Arc::clone(&cron_job),
-            in_charge: crate::cli::explain::InCharge::Unknown,
-            jobs,
-            warnings: Ok(Vec::new()),
-            lease: None,
-        };
+        let facts = facts(&change, jobs);
         let now = due + TimeDelta::seconds(seconds);
         let slots = slots(&[Known { facts, events: Vec::new() }], Zone::UTC, instant(&day(21)), now);
         slots.cron_jobs[0].slots.iter().map(|entry| (entry.fate, entry.why.clone())).collect::<Vec<_>>()
@@ -212,13 +193,8 @@ fn slot_that_its_spread_delays_is_told_when_it_is_due_and_is_not_late_then() {
 
 #[test]
 fn report_names_the_cron_job_and_joins_slots() {
-    let facts = Facts {
-        cron_job: cron_job(&json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(10)}})),
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs: Vec::new(),
-        warnings: Ok(Vec::new()),
-        lease: None,
-    };
+    let change = json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(10)}});
+    let facts = facts(&change, Vec::new());
     let known = [Known { facts, events: Vec::new() }];
     let report = slots(&known, Zone::UTC, instant(&day(20)), instant("2026-11-22T10:00:00Z"));
     assert_eq!(
@@ -245,13 +221,7 @@ fn steps_of_the_slots_grow_with_their_number_and_with_that_of_jobs_and_events() 
         let jobs = (0..hours).step_by(2).map(|hour| job(&slot(hour), "cj", Some("Complete"))).collect();
         let created = |hour| said("SuccessfulCreate", &format!("Created job {}", name_of(&slot(hour))));
         let events = (0..hours).step_by(3).map(created).collect();
-        let facts = Facts {
-            cron_job: cron_job(&change),
-            in_charge: crate::cli::explain::InCharge::Unknown,
-            jobs,
-            warnings: Ok(Vec::new()),
-            lease: None,
-        };
+        let facts = facts(&change, jobs);
         let known = [Known { facts, events }];
         let since = now - TimeDelta::hours(hours);
         let (steps, slots) = apimachinery::steps::of(|| slots(&known, Zone::UTC, since, now));

@@ -3,8 +3,7 @@
 use super::*;
 use crate::cli::backfill::plan::plan;
 use crate::cli::cluster::Known;
-use crate::cli::explain::Facts;
-use crate::cli::explain::tests::{cron_job, instant, job, name_of};
+use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
 use crate::cli::slots::{self, History};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
@@ -199,13 +198,7 @@ fn slot_is_missed_only_where_a_backfill_starts_it() {
     let of_replace = json!({"spec": {"concurrencyPolicy": "Replace"}});
     let replaced: Evident<'_> = ("Replace deletes Jobs, and is not backfilled", of_replace, replaced, &[]);
     for (sentence, change, jobs, want) in gaps().into_iter().chain([replaced]) {
-        let facts = Facts {
-            cron_job: cron_job(&change),
-            in_charge: crate::cli::explain::InCharge::Unknown,
-            jobs,
-            warnings: Ok(Vec::new()),
-            lease: None,
-        };
+        let facts = facts(&change, jobs);
         let known = Known { facts, events: Vec::new() };
         let history = History::new(&known, Zone::UTC, instant(NOW));
         let (judged, _) = history.judged(instant(&at_two(15)), instant(NOW), 100);
