@@ -35,7 +35,7 @@ use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, LONGEST_CREATE, NameConflictHandler, Parts};
 use crate::events;
-use crate::leader_election::{self, Leadership, Takeover, default_identity};
+use crate::leader_election::{self, Gate, Leadership, Takeover, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
     register_time_zone_data,
@@ -297,7 +297,7 @@ type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 struct Controllers {
     context: Arc<ControllerContext>,
     instances: Vec<ControllerInstance>,
-    gate: Arc<election::Gate>,
+    gate: Arc<Gate>,
     informers: JoinSet<()>,
     /// The task that writes events, and the token that says that no more events follow.
     events: JoinSet<()>,
@@ -319,7 +319,7 @@ impl ControllerContext {
         &self,
         (controller_kind, queues): &(ControllerKind, QueueGroup),
         recorder: &Arc<dyn events::EventRecorder>,
-        gate: &Arc<election::Gate>,
+        gate: &Arc<Gate>,
         informers: &mut JoinSet<()>,
     ) -> ControllerInstance {
         let controller_kind = *controller_kind;
@@ -356,7 +356,7 @@ impl ControllerContext {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             name_conflicts: name_conflict_informer.as_ref().map(Informer::store),
-            control: RealControl::new(controller_kind, client.clone(), gate.check())
+            control: RealControl::new(controller_kind, client.clone(), Arc::clone(gate))
                 .managing(manage)
                 .with_policies(config.policies.clone())
                 .traced(self.traces.clone()),
@@ -392,7 +392,7 @@ impl Controllers {
     ) -> Self {
         // The tasks that start here belong to the workers.
         let _entered = context.workers.enter();
-        let gate = Arc::new(election::Gate::default());
+        let gate = Arc::new(Gate::default());
         let mut informers = JoinSet::new();
         let instance = |kind| context.instance(kind, recorder, &gate, &mut informers);
         let instances = context.queues.iter().map(instance).collect();
@@ -400,7 +400,7 @@ impl Controllers {
         events.spawn(sim::bind({
             let (opened, queues, end) = (Arc::clone(&gate), context.queues.clone(), events_end.clone());
             let client =
-                events::KubeSink::new(context.client.clone(), gate.check(), requests::timeout(&context.config));
+                events::KubeSink::new(context.client.clone(), Arc::clone(&gate), requests::timeout(&context.config));
             async move {
                 // A standby does not report: the leader does, and a standby once it leads.
                 if end.run_until_cancelled(opened.opened()).await.is_none() {
@@ -468,7 +468,10 @@ impl Controllers {
                 Takeover::First => {}
                 // Its statuses may not tell of all its Jobs.
                 Takeover::Released => instance.controller.take_over(Duration::ZERO),
-                Takeover::RanOut => instance.controller.take_over(LONGEST_CREATE),
+                Takeover::RanOut(creates_end) => {
+                    instance.controller.take_over(creates_end.saturating_duration_since(tokio::time::Instant::now()));
+                }
+                Takeover::RanOutInSilence => instance.controller.take_over(LONGEST_CREATE),
             }
         }
         let heartbeats: Vec<_> = self.instances.iter().map(|instance| instance.controller.heartbeat()).collect();

@@ -45,18 +45,15 @@ use self::cert_reload::Rereading;
 pub use self::deadline::{DeadlineError, REQUEST_DEADLINE, ReadInPieces};
 pub use self::observe::{RequestObserver, Unobserved};
 pub use self::retry_after::retry_after;
+use crate::leader_election::Gate;
 use crate::options::{Config, PROGRAM, RateLimit};
-
-/// How long this process certainly still holds its lease, checked before each write. `None` while it may not write, and
-/// [`Duration::MAX`] without an election.
-pub type LeadershipCheck = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
 
 /// The limits of one request, as one of its extensions. They count from the moment at which the request leaves the rate
 /// limiter: a wait for `--kube-api-qps` is not included.
 #[derive(Clone)]
 pub struct RequestLimits {
     /// Whether the request may still be sent; `None` for reads, which always may.
-    pub gate: Option<LeadershipCheck>,
+    pub gate: Option<Arc<Gate>>,
     /// How long it may take until the last byte of its answer.
     pub limit: Limit,
 }
@@ -66,10 +63,11 @@ pub struct RequestLimits {
 pub enum Limit {
     /// The client waits this long.
     Client(Duration),
-    /// The server ends the request within the remaining lease time ([`LONGEST_WRITE`] at most), as `?timeout=` tells
-    /// it. The client waits [`SERVER_MARGIN`] longer. So the write is committed while the lease is held, or not at all.
+    /// The server ends the request within what the lease says of open creates ([`LONGEST_WRITE`] at most), as `?timeout=` tells
+    /// it: within the lease itself unless more was announced. It counts from receipt, so that the time in a socket is taken off.
+    /// The client waits [`SERVER_MARGIN`] longer. So the write is committed until then, or not at all.
     Lease,
-    /// The same with the longest time that the server allows, whatever the remaining lease time.
+    /// The longest time that the server allows, whatever the lease says.
     Longest,
 }
 
@@ -83,6 +81,10 @@ pub const LONGEST_WRITE: Duration = Duration::from_secs(34);
 /// How much longer than the server a client waits: the answer needs time to travel, and the server's clock starts at
 /// receipt. After this time the connection is dead, and the request will not be committed any more.
 pub const SERVER_MARGIN: Duration = Duration::from_secs(5);
+
+/// How long a request may lie in a socket before the server receives it: the server's system leaves no sent byte unacknowledged for
+/// longer, or the connection counts as dead. A slow answer does not count.
+pub const LONGEST_IN_SOCKET: Duration = Duration::from_secs(2);
 
 /// Requests that may queue between two layers; the same number as in kube's client in front of them.
 const BUFFER: usize = 1024;

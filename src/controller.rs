@@ -204,7 +204,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Records that another process led before, and that its creates may be committed for `pending` from now: for
-    /// `LONGEST_CREATE` (39 s) if it let its lease expire. Until then, and until the store shows what was committed, no Job is
+    /// `LONGEST_CREATE` (39 s) if it let its lease expire and did not say. Until then, and until the store shows what was committed, no Job is
     /// deleted, because the Job's name prevents a second start of its slot. Under Forbid and Replace, no slot starts while
     /// that leader may have started an earlier one.
     pub fn take_over(&self, pending: Duration) {

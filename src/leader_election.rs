@@ -6,7 +6,8 @@
 //! renew loses its right to write one renew deadline after the start of its last successful renewal. Other candidates take
 //! over one lease duration after it at the earliest. Releasing the lease never takes it from another holder. A leader whose work
 //! has shown no sign of life for [`LONGEST_SILENCE`](decision::LONGEST_SILENCE) does not renew any more, so that another
-//! process takes over.
+//! process takes over. A candidate tries when the lease expires or is released, of which a watch tells it; it reads the lease as
+//! often as client-go's whenever the watch is silent, so that nothing depends on one.
 //!
 //! [`next_action`] is the pure decision; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
 
@@ -14,29 +15,38 @@ mod config;
 pub mod decision;
 mod leadership;
 mod lease_lock;
+mod open_creates;
 mod record;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
+use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use self::decision::{Action, ElectorIdentity, Knowledge, Observed, may_renew, next_action, released};
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
-pub use self::leadership::{HealthzAdaptor, Leadership, Takeover};
+pub use self::leadership::{Gate, HealthzAdaptor, Leadership, Takeover, TimeLeft};
 pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
 pub use self::record::LeaderElectionRecord;
 
 /// How often a release is tried: an answer may be lost, or a renewal still in flight may win the race.
 const RELEASE_ATTEMPTS: u32 = 3;
+
+/// How long a create may at least stay open, if it begins just before this process must stop to write. A lease that ends sooner says
+/// so.
+const SHORTEST_CREATE: Duration = Duration::from_secs(5);
+
+/// How long after a watch of the lease was opened the next one is: it may be forbidden.
+const BETWEEN_WATCHES: Duration = Duration::from_secs(10);
 
 /// Receives the note of an Event and the metadata of the lease it is about.
 pub type EventHook = Box<dyn Fn(&ObjectMeta, &str) + Send + Sync>;
@@ -78,6 +88,16 @@ pub enum Outcome {
     /// Cancelled without a release: this process held no lease, or was configured to keep it, or the API server did not
     /// answer.
     Cancelled,
+}
+
+/// What a write of the lease promises.
+#[derive(Clone, Copy)]
+struct Term {
+    /// When it began, and how long the machine had been suspended by then.
+    started: Instant,
+    suspended: Duration,
+    /// Until when creates may stay open.
+    creates: Instant,
 }
 
 /// Why an attempt to acquire or renew did not succeed.
@@ -164,16 +184,62 @@ impl<L: LeaseLock> LeaderElector<L> {
     }
 
     async fn acquire(&mut self) {
+        let (mut changes, mut watch_again) = (None, Instant::now());
         loop {
+            let shown = self.version();
             let result = self.try_acquire_or_renew().await;
             self.report_transition();
+            let mut pause = self.config.retry_period;
             match result {
                 Ok(()) => return,
                 Err(AttemptError::HeldBy(holder)) => debug!(lease = self.config.lease(), holder, "the lease is held"),
-                Err(AttemptError::Lock(error)) => warn!(%error, "failed to acquire the lease"),
+                Err(AttemptError::Lock(error)) => {
+                    warn!(%error, "failed to acquire the lease");
+                    pause /= 2;
+                }
             }
-            let stretch = 1.0 + JITTER_FACTOR * self.rng.random::<f64>();
-            sleep(self.config.retry_period.mul_f64(stretch)).await;
+            let version = self.version();
+            if shown != version {
+                // The watch had not shown it.
+                changes = None;
+            }
+            if let Some(version) = version.filter(|_| changes.is_none() && watch_again <= Instant::now()) {
+                changes = Some(self.lock.changes(&version));
+                watch_again = Instant::now() + BETWEEN_WATCHES;
+            }
+            self.wait_to_attempt(&mut changes, pause).await;
+        }
+    }
+
+    /// The version of the lease that was seen last.
+    fn version(&self) -> Option<String> {
+        self.observed.as_ref()?.resource_version.clone()
+    }
+
+    /// Waits until the lease expires or is released, or until nothing was heard of it for a pause. What `changes` shows counts as
+    /// heard.
+    async fn wait_to_attempt(&mut self, changes: &mut Option<BoxStream<'static, Lease>>, pause: Duration) {
+        loop {
+            let now = Instant::now();
+            let silence = now + pause.mul_f64(1.0 + JITTER_FACTOR * self.rng.random::<f64>());
+            let expiry = self.observed.as_ref().map(|seen| seen.expires().into()).filter(|expiry| *expiry > now);
+            let change = async {
+                match changes {
+                    Some(changes) => changes.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            match timeout_at(expiry.map_or(silence, |expiry| silence.min(expiry)), change).await {
+                Err(_) => return,
+                Ok(None) => *changes = None,
+                Ok(Some(lease)) => {
+                    self.observe(lease);
+                    self.report_transition();
+                    if self.reported_leader.is_empty() {
+                        return;
+                    }
+                }
+            }
         }
     }
 
@@ -182,7 +248,8 @@ impl<L: LeaseLock> LeaderElector<L> {
         let leads_since = Instant::now();
         let mut next = leads_since + self.config.retry_period;
         loop {
-            sleep_until(next.min(self.leadership.deadline())).await;
+            let until = next.min(self.leadership.deadline());
+            let _ = timeout_at(until, self.leadership.wants()).await;
             // Read after the sleep, during which the machine may have been suspended.
             let (started, fence) = (Instant::now(), self.leadership.deadline());
             if started >= fence {
@@ -231,7 +298,7 @@ impl<L: LeaseLock> LeaderElector<L> {
                 if seen.record.holder_identity == self.config.identity {
                     self.hooks.on_slowpath.iter().for_each(|hook| hook());
                 } else {
-                    self.leadership.taken_over(seen.record.takeover());
+                    self.leadership.taken_over(seen.takeover());
                 }
                 Ok(self.update(record).await?)
             }
@@ -260,21 +327,31 @@ impl<L: LeaseLock> LeaderElector<L> {
             namespace: Some(self.config.namespace.clone()),
             ..ObjectMeta::default()
         };
-        let lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
-        let started = (Instant::now(), self.clock.suspended());
-        self.may_hold = true;
+        let mut lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
+        let term = self.announce(&mut lease, &record);
         let written = self.call("create", self.lock.create(&lease)).await?;
-        self.holds(written, record, started);
+        self.holds(written, record, term);
         Ok(())
     }
 
     async fn update(&mut self, record: LeaderElectionRecord) -> Result<(), LockError> {
-        let lease = self.replacement(&record);
-        let started = (Instant::now(), self.clock.suspended());
-        self.may_hold = true;
+        let mut lease = self.replacement(&record);
+        let term = self.announce(&mut lease, &record);
         let written = self.call("update", self.lock.update(&lease)).await?;
-        self.holds(written, record, started);
+        self.holds(written, record, term);
         Ok(())
+    }
+
+    /// Notes in a lease that is about to be written until when creates may stay open.
+    fn announce(&mut self, lease: &mut Lease, record: &LeaderElectionRecord) -> Term {
+        self.may_hold = true;
+        let (started, suspended) = (Instant::now(), self.clock.suspended());
+        let last_create = started + self.config.renew_deadline + SHORTEST_CREATE;
+        let creates = self.leadership.wanted().map_or(last_create, |wanted| wanted.max(last_create));
+        let outlives = creates > started + self.config.lease_duration;
+        let length = if outlives { creates - started } else { Duration::ZERO };
+        open_creates::write(&mut lease.metadata, record, length);
+        Term { started, suspended, creates }
     }
 
     /// The lease as last seen, with its metadata and a new record.
@@ -285,13 +362,12 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     /// Handles a successful write that names this process the holder. The leadership counts from the moment the call *began*:
     /// other candidates can have counted the lease's duration from that moment at the earliest.
-    fn holds(&mut self, written: Lease, record: LeaderElectionRecord, (started, suspended): (Instant, Duration)) {
-        let resource_version = written.metadata.resource_version.clone();
-        self.observed = Some(Observed { record, resource_version, at: Instant::now().into_std() });
+    fn holds(&mut self, written: Lease, record: LeaderElectionRecord, term: Term) {
+        self.observed = Some(Observed { record, ..Observed::new(&written, Instant::now().into_std()) });
         self.lease = Some(written);
         let [fence, lease_end] =
-            [self.config.renew_deadline, self.config.lease_duration].map(|length| started + length);
-        self.leadership.extend(fence, lease_end, suspended);
+            [self.config.renew_deadline, self.config.lease_duration].map(|length| term.started + length);
+        self.leadership.extend(fence, lease_end, term.creates, term.suspended);
     }
 
     async fn call<T>(

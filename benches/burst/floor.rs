@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus};
@@ -12,6 +11,7 @@ use cronjob_controller::api::job_template::job_from_template;
 use cronjob_controller::api::{ControllerKind, Interner, Object, ObjectReference};
 use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
 use cronjob_controller::controller::plan::StatusWrite;
+use cronjob_controller::leader_election::Gate;
 use cronjob_controller::options::{self, Command, ProcessEnvironment};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
@@ -35,7 +35,7 @@ pub async fn client(kubeconfig: &Path, flags: &[String]) -> Result<kube::Client,
 /// The controller's own write path on this client.
 pub fn control(client: &kube::Client) -> RealControl {
     // A full queue of writes may precede a request: longer than any sync's own deadline.
-    RealControl::new(ControllerKind::CronJob, client.clone(), Arc::new(|| Some(Duration::MAX)))
+    RealControl::new(ControllerKind::CronJob, client.clone(), Arc::new(Gate::unconditional()))
 }
 
 #[derive(Deserialize)]

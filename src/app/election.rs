@@ -10,14 +10,13 @@ use apimachinery::clock::SharedClock;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use rand::rngs::StdRng;
-use tokio::sync::{SetOnce, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use super::{AppError, Elector};
 use crate::api::EventType;
-use crate::client::LeadershipCheck;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership, Loss, Outcome};
 use crate::metrics::LeaderElectionMetrics;
@@ -27,29 +26,6 @@ use crate::sim;
 
 /// How long after the end of its lease a leader is still called healthy. Matches upstream.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Lets writes through while this process leads.
-#[derive(Debug, Default)]
-pub struct Gate(SetOnce<Leadership>);
-
-impl Gate {
-    /// This process leads from now on; the handle expires by itself.
-    pub fn open(&self, leadership: Leadership) {
-        // A process leads once: it ends when it loses the lease.
-        let _ = self.0.set(leadership);
-    }
-
-    /// Waits until this process leads for the first time.
-    pub async fn opened(&self) {
-        self.0.wait().await;
-    }
-
-    /// The check before each write: how long this process surely still holds the lease, if a write may begin now.
-    pub fn check(self: &Arc<Self>) -> LeadershipCheck {
-        let gate = Arc::clone(self);
-        Arc::new(move || gate.0.get().and_then(Leadership::time_left))
-    }
-}
 
 /// A candidate for the lease under this process's identity.
 pub struct Candidate {

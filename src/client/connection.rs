@@ -23,12 +23,6 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
-/// How long the server's system may leave a sent byte unacknowledged before the connection counts as dead. A slow
-/// answer does not count. Without this limit, a request on a dead connection waits for its whole time, half a minute
-/// and more.
-#[cfg(target_os = "linux")]
-const UNACKNOWLEDGED: std::time::Duration = std::time::Duration::from_secs(10);
-
 /// The service that sends requests to the server of `kube`, with its credentials and headers. Must be called inside a
 /// tokio runtime; it sends nothing yet.
 pub(super) fn service(
@@ -104,7 +98,8 @@ pub(super) fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
+    // Without this limit, a request on a dead connection waits for its whole time, half a minute and more.
     #[cfg(target_os = "linux")]
-    connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+    connector.set_tcp_user_timeout(Some(super::LONGEST_IN_SOCKET));
     connector
 }

@@ -20,7 +20,7 @@ use tokio::time::{Instant, Sleep};
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
-use super::{LONGEST_WRITE, Limit as TimeLimit, RequestLimits, SERVER_MARGIN, is_watch};
+use super::{LONGEST_IN_SOCKET, LONGEST_WRITE, Limit as TimeLimit, RequestLimits, SERVER_MARGIN, is_watch};
 
 /// How long the server may be silent. Twice the longest time that a request may wait in a queue of API Priority and
 /// Fairness (a quarter of the server's `--request-timeout`, 15 s). An API server that died silently is noticed within
@@ -128,14 +128,14 @@ struct Allowed {
 impl RequestLimits {
     /// Whether the request may be sent now, and how long it may take.
     fn now(&self) -> Result<Allowed, DeadlineError> {
-        let lease = match &self.gate {
+        let creates = match &self.gate {
             None => Duration::MAX,
-            Some(gate) => gate().ok_or(DeadlineError::Closed)?,
+            Some(gate) => gate.time_left().ok_or(DeadlineError::Closed)?.creates,
         };
         let within = |server: Duration| Allowed { server: Some(server), client: server + SERVER_MARGIN };
         Ok(match self.limit {
             TimeLimit::Client(client) => Allowed { server: None, client },
-            TimeLimit::Lease => within(lease.min(LONGEST_WRITE)),
+            TimeLimit::Lease => within(creates.saturating_sub(LONGEST_IN_SOCKET).min(LONGEST_WRITE)),
             TimeLimit::Longest => within(LONGEST_WRITE),
         })
     }
@@ -264,23 +264,34 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leader_election::{Gate, Leadership};
 
-    #[test]
-    fn time_allowed_for_a_write_never_outlives_the_lease_unless_asked_for() {
+    #[tokio::test(start_paused = true)]
+    async fn time_allowed_for_a_create_never_outlives_what_the_lease_says() {
         let seconds = Duration::from_secs_f64;
         let whole = |server: f64| Ok(Allowed { server: Some(seconds(server)), client: seconds(server + 5.0) });
+        let left = |lease: f64, creates: f64| Some((seconds(lease), seconds(creates)));
         let rows = [
-            ("a fixed limit is the client's alone", Some(9.5), TimeLimit::Client(seconds(10.0)), None),
-            ("a create has what is left of the lease", Some(13.2), TimeLimit::Lease, Some(whole(13.2))),
-            ("a lease of minutes has the server's own bound", Some(600.0), TimeLimit::Lease, Some(whole(34.0))),
-            ("a slot that timed out has the server's own bound", Some(5.1), TimeLimit::Longest, Some(whole(34.0))),
+            ("a fixed limit is the client's alone", left(9.5, 9.5), TimeLimit::Client(seconds(10.0)), None),
+            (
+                "a create has what is left of the lease, less the time in the socket",
+                left(13.2, 13.2),
+                TimeLimit::Lease,
+                Some(whole(11.2)),
+            ),
+            ("one that was announced has more", left(5.5, 32.5), TimeLimit::Lease, Some(whole(30.5))),
+            ("a lease of minutes has the server's own bound", left(600.0, 600.0), TimeLimit::Lease, Some(whole(34.0))),
+            ("what names a version has the server's own bound", left(5.1, 5.1), TimeLimit::Longest, Some(whole(34.0))),
             ("without the lease nothing is sent", None, TimeLimit::Longest, Some(Err(DeadlineError::Closed))),
             ("nor within the lease's time", None, TimeLimit::Lease, Some(Err(DeadlineError::Closed))),
         ];
-        for (sentence, lease, limit, want) in rows {
-            let gate: super::super::LeadershipCheck = std::sync::Arc::new(move || lease.map(seconds));
+        for (sentence, left, limit, want) in rows {
+            let gate = Gate::default();
+            if let Some((lease, creates)) = left {
+                gate.open(Leadership::ending_in(lease, creates));
+            }
             let want = want.unwrap_or(Ok(Allowed { server: None, client: seconds(10.0) }));
-            assert_eq!(RequestLimits { gate: Some(gate), limit }.now(), want, "{sentence}");
+            assert_eq!(RequestLimits { gate: Some(gate.into()), limit }.now(), want, "{sentence}");
         }
         let unbounded = RequestLimits { gate: None, limit: TimeLimit::Lease };
         assert_eq!(unbounded.now(), whole(34.0), "without an election");

@@ -20,6 +20,7 @@ use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::plan::{Propagation, StatusWrite};
 use crate::api::batch_v1::{CronJob, Job};
@@ -28,7 +29,10 @@ use crate::api::{
     ACCEPT_METADATA, ApiError, ControllerKind, CountedFromPlace, Delivery, Interner, Manage, NO_FIELD_VALIDATION,
     Object, ObjectName, Published, ResourceKind, Uid,
 };
-use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits, USUAL_REQUEST, retry_after};
+use crate::client::{
+    DeadlineError, LONGEST_IN_SOCKET, LONGEST_WRITE, Limit, RequestLimits, SERVER_MARGIN, USUAL_REQUEST, retry_after,
+};
+use crate::leader_election::Gate;
 use crate::traces::{Stopwatch, Traces};
 
 /// The time limit of a write.
@@ -43,13 +47,6 @@ pub enum Patience {
 }
 
 impl Patience {
-    fn of_create(self) -> Limit {
-        match self {
-            Self::Usual => Limit::Lease,
-            Self::Longest => Limit::Longest,
-        }
-    }
-
     /// Other writes are fenced by the version or UID that they name, so they may outlive the lease.
     fn of_fenced(self) -> Limit {
         match self {
@@ -108,13 +105,13 @@ pub struct RealControl {
     policies: PolicyOptions,
     client: Client,
     interner: Arc<Interner>,
-    gate: LeadershipCheck,
+    gate: Arc<Gate>,
     traces: Option<Arc<Traces>>,
 }
 
 impl RealControl {
     /// Creates the control of a `controller_kind` controller on `client`, which must be made by [`crate::client`].
-    pub fn new(controller_kind: ControllerKind, client: Client, gate: LeadershipCheck) -> Self {
+    pub fn new(controller_kind: ControllerKind, client: Client, gate: Arc<Gate>) -> Self {
         let (manage, policies) = (Manage::All, PolicyOptions::default());
         Self { controller_kind, manage, policies, client, interner: Arc::default(), gate, traces: None }
     }
@@ -241,9 +238,13 @@ impl JobControl for RealControl {
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {
         let watch = Stopwatch::start(self.traces.as_ref());
-        let limit = patience.of_create();
-        let request =
-            ApiRequest { limit, body, ..ApiRequest::new("create", Method::POST, self.controller_kind.child, name) };
+        if patience == Patience::Longest {
+            // Whoever takes the lease over has to know that this create may outlive it. It ends within `LONGEST_CREATE` from here.
+            let announced = self.gate.announce(LONGEST_WRITE + LONGEST_IN_SOCKET);
+            let _ = timeout(SERVER_MARGIN.saturating_sub(LONGEST_IN_SOCKET), announced).await;
+        }
+        let request = ApiRequest::new("create", Method::POST, self.controller_kind.child, name);
+        let request = ApiRequest { limit: Limit::Lease, body, ..request };
         let reply = self.request(request).await.map(Arc::new);
         watch.created(name, &reply);
         reply

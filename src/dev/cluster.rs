@@ -22,6 +22,7 @@ use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client::REQUEST_DEADLINE;
 use crate::events;
+use crate::leader_election::Gate;
 use crate::options;
 
 /// The number of Jobs and Pods that are simulated concurrently; each mostly waits for the API server.
@@ -122,11 +123,8 @@ impl Cluster {
         background.spawn(jobs.run(ends.clone()));
         background.spawn(pods.run(ends.clone()));
         background.spawn(
-            sink.run(
-                events::KubeSink::new(client, Arc::new(|| Some(std::time::Duration::MAX)), REQUEST_DEADLINE),
-                ends.clone(),
-            )
-            .map(drop),
+            sink.run(events::KubeSink::new(client, Arc::new(Gate::unconditional()), REQUEST_DEADLINE), ends.clone())
+                .map(drop),
         );
         Self { jobs: job_store, pods: pod_store, stop, ends, controllers, background }
     }

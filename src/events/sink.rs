@@ -17,7 +17,8 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
-use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits, retry_after};
+use crate::client::{DeadlineError, Limit, RequestLimits, retry_after};
+use crate::leader_election::Gate;
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -130,13 +131,13 @@ impl From<kube::Error> for SinkFault {
 #[derive(Clone)]
 pub struct KubeSink {
     client: Client,
-    gate: LeadershipCheck,
+    gate: Arc<Gate>,
     limit: Duration,
 }
 
 impl KubeSink {
     /// Writes through `client`, which must be made by [`crate::client`]. Each request times out after `limit`.
-    pub fn new(client: Client, gate: LeadershipCheck, limit: Duration) -> Self {
+    pub fn new(client: Client, gate: Arc<Gate>, limit: Duration) -> Self {
         Self { client, gate, limit }
     }
 

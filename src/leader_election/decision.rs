@@ -11,6 +11,8 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::config::whole_seconds;
+use super::leadership::Takeover;
+use super::open_creates;
 use super::record::LeaderElectionRecord;
 
 /// What a lease contained, and the monotonic time at which this process first saw that.
@@ -23,13 +25,16 @@ pub struct Observed {
     pub resource_version: Option<String>,
     /// When the answer with that record had arrived.
     pub at: Instant,
+    /// How long from then the holder's creates may stay open, if the lease says so.
+    pub open_creates: Option<Duration>,
 }
 
 impl Observed {
     /// A lease from an answer that had arrived `at`.
     pub fn new(lease: &Lease, at: Instant) -> Self {
-        let resource_version = lease.metadata.resource_version.clone();
-        Self { record: LeaderElectionRecord::from_lease(lease), resource_version, at }
+        let record = LeaderElectionRecord::from_lease(lease);
+        let open_creates = open_creates::read(lease, &record);
+        Self { record, resource_version: lease.metadata.resource_version.clone(), at, open_creates }
     }
 
     /// The observation after `newer` was seen: an unchanged lease counts from when it was first seen.
@@ -41,8 +46,21 @@ impl Observed {
     /// Whether the lease, by the record's own duration, has not yet expired at `now`. Matches `isLeaseValid` in client-go's
     /// tools/leaderelection/leaderelection.go.
     pub fn is_lease_valid(&self, now: Instant) -> bool {
-        let seconds = u64::try_from(self.record.lease_duration_seconds).unwrap_or(0);
-        now.saturating_duration_since(self.at) < Duration::from_secs(seconds)
+        now < self.expires()
+    }
+
+    /// When the lease expires, by the record's own duration.
+    pub fn expires(&self) -> Instant {
+        self.at + Duration::from_secs(u64::try_from(self.record.lease_duration_seconds).unwrap_or(0))
+    }
+
+    /// How the holder left the lease to whoever takes it now.
+    pub fn takeover(&self) -> Takeover {
+        match self.open_creates {
+            _ if self.record.holder_identity.is_empty() => Takeover::Released,
+            Some(length) => Takeover::RanOut((self.at + length).into()),
+            None => Takeover::RanOutInSilence,
+        }
     }
 }
 
@@ -187,8 +205,12 @@ mod tests {
     #[test]
     fn renewal_with_an_earlier_record_in_a_new_version_is_recognised() {
         let at = Instant::now();
-        let seen =
-            |version: &str, at| Observed { record: record("other", 0), resource_version: Some(version.to_owned()), at };
+        let seen = |version: &str, at| Observed {
+            record: record("other", 0),
+            resource_version: Some(version.to_owned()),
+            at,
+            open_creates: None,
+        };
         let later = at + Duration::from_secs(14);
         for (version, since) in [("1", at), ("2", later)] {
             let observed = seen("1", at).followed_by(seen(version, later));
@@ -299,6 +321,7 @@ mod tests {
                 record: record.clone(),
                 resource_version: None,
                 at: started,
+                open_creates: None,
             });
             let age = row.seen.as_ref().map_or(0, |(_, age)| *age);
             let knowledge = match (row.fresh, observed.as_ref()) {
@@ -314,7 +337,7 @@ mod tests {
     #[test]
     fn a_renewal_differs_from_the_last_even_when_the_wall_clock_shows_the_same_time() {
         let old = record("me", 0);
-        let observed = Observed { record: old.clone(), resource_version: None, at: Instant::now() };
+        let observed = Observed { record: old.clone(), resource_version: None, at: Instant::now(), open_creates: None };
         let Action::Update(new) = next_action(Knowledge::Remembered(Some(&observed)), ME, observed.at, wall(-1)) else {
             panic!("a holder renews")
         };

@@ -3,19 +3,37 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::{BoxStream, StreamExt as _, pending, unfold};
 use k8s_openapi::api::coordination::v1::Lease;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::{LeaderElectionRecord, LeaseLock, LockError};
 
 /// The server's half: one lease under optimistic concurrency.
-#[derive(Debug, Default, Clone)]
-pub struct FakeServer(Arc<Mutex<(Option<Lease>, u64)>>);
+#[derive(Debug, Clone)]
+pub struct FakeServer(Arc<Mutex<(Option<Lease>, u64)>>, watch::Sender<Option<Lease>>);
+
+impl Default for FakeServer {
+    fn default() -> Self {
+        Self(Arc::default(), watch::Sender::new(None))
+    }
+}
 
 impl FakeServer {
     pub fn get(&self) -> Option<Lease> {
         self.0.lock().0.clone()
+    }
+
+    /// The lease after each change; a slow reader misses some.
+    pub fn changes(&self) -> BoxStream<'static, Lease> {
+        let next = |mut changes: watch::Receiver<Option<Lease>>| async move {
+            changes.changed().await.ok()?;
+            let lease = changes.borrow_and_update().clone();
+            Some((lease, changes))
+        };
+        unfold(self.1.subscribe(), next).filter_map(async |lease| lease).boxed()
     }
 
     pub fn record(&self) -> Option<LeaderElectionRecord> {
@@ -34,6 +52,7 @@ impl FakeServer {
         state.1 += 1;
         lease.metadata.resource_version = Some(state.1.to_string());
         state.0 = Some(lease.clone());
+        self.1.send_replace(Some(lease.clone()));
         Ok(lease)
     }
 
@@ -46,6 +65,7 @@ impl FakeServer {
         state.1 += 1;
         lease.metadata.resource_version = Some(state.1.to_string());
         state.0 = Some(lease.clone());
+        self.1.send_replace(Some(lease.clone()));
         Ok(lease)
     }
 
@@ -59,6 +79,7 @@ impl FakeServer {
             lease.metadata.resource_version = Some(version);
             lease
         });
+        self.1.send_replace(state.0.clone());
     }
 }
 
@@ -145,5 +166,10 @@ impl LeaseLock for FakeLock {
     async fn update(&self, lease: &Lease) -> Result<Lease, LockError> {
         let lease = lease.clone();
         self.send("update", move |server| server.update(lease)).await
+    }
+
+    fn changes(&self, _version: &str) -> BoxStream<'static, Lease> {
+        let fault = (self.network.lock())("watch");
+        if fault.lost == Lost::Nothing { self.server.changes() } else { pending().boxed() }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a [`Leadership`] is valid only while no other process that follows the protocol can hold the lease. It expires
 //! at its deadline without further action, also when the elector is stopped, starved or dropped. A revoked handle never
-//! becomes valid again.
+//! becomes valid again. What [`TimeLeft`] says of creates, the lease says to whoever takes it over.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,11 @@ use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::sync::{Notify, SetOnce};
+use tokio::time::{Instant, timeout_at};
+
+/// How much longer than is asked for creates are announced to stay open, so that one renewal serves all that ask meanwhile.
+const ANNOUNCED_AHEAD: Duration = Duration::from_secs(6);
 
 /// The state that the elector shares with its handles.
 #[derive(Debug)]
@@ -26,6 +30,9 @@ struct State {
     revoked: bool,
     takeover: Takeover,
     signs: Option<SignsOfLife>,
+    /// Until when creates shall be allowed to stay open, and until when the lease says that they may.
+    wanted: Option<Instant>,
+    announced: Option<Instant>,
 }
 
 impl State {
@@ -46,7 +53,7 @@ impl fmt::Debug for SignsOfLife {
     }
 }
 
-/// How the previous holder left the lease.
+/// How the previous holder left the lease, the worst last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Takeover {
     /// There was none: this process created the lease, or runs without leader election.
@@ -54,8 +61,23 @@ pub enum Takeover {
     First,
     /// The holder released it after its writes had ended.
     Released,
-    /// The holder let it expire: writes that it had sent may still be committed.
-    RanOut,
+    /// The holder let it expire, and creates that it had sent may be committed until this moment.
+    RanOut(Instant),
+    /// The same, and the lease does not say until when.
+    RanOutInSilence,
+}
+
+/// How long what a write does may take if it begins now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLeft {
+    /// Until another process can hold the lease.
+    pub lease: Duration,
+    /// Until the end of what the lease says of open creates; at least as long.
+    pub creates: Duration,
+}
+
+impl TimeLeft {
+    const UNLIMITED: Self = Self { lease: Duration::MAX, creates: Duration::MAX };
 }
 
 /// A cheap handle on this process's leadership, to be checked before each write.
@@ -66,7 +88,16 @@ pub enum Takeover {
 ///
 /// The time for which the machine is suspended counts, although the monotonic clock stands still meanwhile.
 #[derive(Debug, Clone)]
-pub struct Leadership(Arc<Mutex<State>>);
+pub struct Leadership(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Tells the elector that creates want to be announced.
+    wants: Notify,
+    /// Tells who waits for that of each renewal, and of the end.
+    renewed: Notify,
+}
 
 impl Leadership {
     /// Leadership without an election (`--leader-elect=false`): always valid.
@@ -80,7 +111,7 @@ impl Leadership {
     }
 
     fn with_fence(fence: Option<Instant>, clock: Option<SharedClock>) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = Mutex::new(State {
             fence,
             lease_end: None,
             suspended: Duration::ZERO,
@@ -88,14 +119,26 @@ impl Leadership {
             revoked: false,
             takeover: Takeover::First,
             signs: None,
-        })))
+            wanted: None,
+            announced: None,
+        });
+        Self(Arc::new(Shared { state, wants: Notify::new(), renewed: Notify::new() }))
+    }
+
+    /// One that ends after these times.
+    #[cfg(test)]
+    pub(crate) fn ending_in(lease: Duration, creates: Duration) -> Self {
+        let now = Instant::now();
+        let leadership = Self::with_fence(Some(now), None);
+        leadership.extend(now + lease, now + lease, now + creates, Duration::ZERO);
+        leadership
     }
 
     /// The time before which writes may begin; in the past when leadership was lost or never held.
     pub fn deadline(&self) -> Instant {
         // "Never" needs an instant; a century is far enough and cannot overflow.
         const NEVER: Duration = Duration::from_secs(100 * 366 * 86_400);
-        let state = self.0.lock();
+        let state = self.0.state.lock();
         let Some(fence) = state.fence else { return Instant::now() + NEVER };
         fence.checked_sub(state.slept()).unwrap_or_else(Instant::now)
     }
@@ -105,70 +148,140 @@ impl Leadership {
         self.time_left().is_some()
     }
 
-    /// The time until another process can hold the lease, if a write may begin now; unlimited without an election.
-    pub fn time_left(&self) -> Option<Duration> {
-        let state = self.0.lock();
-        let Some(fence) = state.fence else { return Some(Duration::MAX) };
+    /// How long writes may take, if one may begin now; unlimited without an election.
+    pub fn time_left(&self) -> Option<TimeLeft> {
+        let state = self.0.state.lock();
+        let Some(fence) = state.fence else { return Some(TimeLeft::UNLIMITED) };
         let now = Instant::now() + state.slept();
         let end = state.lease_end.filter(|_| now < fence)?;
-        Some(end.saturating_duration_since(now))
+        let until = |end: Instant| end.saturating_duration_since(now);
+        let lease = until(end);
+        Some(TimeLeft { lease, creates: state.announced.map_or(lease, until).max(lease) })
+    }
+
+    /// Waits until the lease says that creates may stay open for `length` from now, or until no write may begin any more.
+    pub async fn announce(&self, length: Duration) {
+        loop {
+            let renewed = self.0.renewed.notified();
+            if self.time_left().is_none_or(|left| left.creates >= length) {
+                return;
+            }
+            let wanted = Instant::now() + length + ANNOUNCED_AHEAD;
+            {
+                let mut state = self.0.state.lock();
+                state.wanted = state.wanted.max(Some(wanted));
+            }
+            self.0.wants.notify_one();
+            let _ = timeout_at(self.deadline(), renewed).await;
+        }
+    }
+
+    /// Until when the lease shall say that creates may stay open.
+    pub(super) fn wanted(&self) -> Option<Instant> {
+        self.0.state.lock().wanted
+    }
+
+    /// Waits until something wants to be announced.
+    pub(super) async fn wants(&self) {
+        self.0.wants.notified().await;
     }
 
     /// Whether other processes can lead after this one; false without an election.
     pub fn is_shared(&self) -> bool {
-        self.0.lock().fence.is_some()
+        self.0.state.lock().fence.is_some()
     }
 
     /// How the previous holder left the lease.
     pub fn takeover(&self) -> Takeover {
-        self.0.lock().takeover
+        self.0.state.lock().takeover
     }
 
     /// Makes the renewal depend on the work under the lease: `last_sign` is when that last showed a sign of life. It must
     /// not block, nor own what has this handle. Without one for
     /// [`LONGEST_SILENCE`](super::decision::LONGEST_SILENCE) the elector stops renewing.
     pub fn depends_on(&self, last_sign: impl Fn() -> Option<Instant> + Send + Sync + 'static) {
-        self.0.lock().signs = Some(SignsOfLife(Arc::new(last_sign)));
+        self.0.state.lock().signs = Some(SignsOfLife(Arc::new(last_sign)));
     }
 
     /// When the work under the lease last showed a sign of life; `None` if the renewal does not depend on it.
     pub(super) fn last_sign(&self) -> Option<Instant> {
-        let signs = self.0.lock().signs.clone()?;
+        let signs = self.0.state.lock().signs.clone()?;
         (signs.0)()
     }
 
     /// Records how the previous holder left the lease; of several attempts the worst counts.
     pub(super) fn taken_over(&self, takeover: Takeover) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.takeover = state.takeover.max(takeover);
     }
 
-    /// Moves the fence after a successful write of the lease. `suspended` is how long the machine had been suspended when the
-    /// write began.
-    pub(super) fn extend(&self, fence: Instant, lease_end: Instant, suspended: Duration) {
-        let mut state = self.0.lock();
+    /// Moves the fence after a successful write of the lease, which `announced` until when creates may stay open. `suspended` is
+    /// how long the machine had been suspended when the write began.
+    pub(super) fn extend(&self, fence: Instant, lease_end: Instant, announced: Instant, suspended: Duration) {
+        let mut state = self.0.state.lock();
         if !state.revoked {
             state.fence = Some(fence);
             state.lease_end = Some(lease_end);
+            state.announced = Some(announced);
             state.suspended = suspended;
         }
+        drop(state);
+        self.0.renewed.notify_waiters();
     }
 
     /// Ends the right to write, for good. `holds_lease`: whether this process still holds the lease and only failed to renew
     /// it. Then the health check goes on watching the lease.
-    pub(super) fn revoke(&self, holds_lease: bool) {
-        let mut state = self.0.lock();
+    pub(crate) fn revoke(&self, holds_lease: bool) {
+        let mut state = self.0.state.lock();
         let now = Instant::now();
         state.revoked = true;
         state.fence = Some(state.fence.map_or(now, |fence| fence.min(now)));
         if !holds_lease {
             state.lease_end = None;
         }
+        drop(state);
+        self.0.renewed.notify_waiters();
     }
 
     /// The moment from which other candidates may take the lease, while this process holds it.
     pub(super) fn lease_end(&self) -> Option<Instant> {
-        self.0.lock().lease_end
+        self.0.state.lock().lease_end
+    }
+}
+
+/// Lets writes through while this process leads.
+#[derive(Debug, Default)]
+pub struct Gate(SetOnce<Leadership>);
+
+impl Gate {
+    /// One that is always open (`--leader-elect=false`).
+    pub fn unconditional() -> Self {
+        let gate = Self::default();
+        gate.open(Leadership::unconditional());
+        gate
+    }
+
+    /// This process leads from now on; the handle expires by itself.
+    pub fn open(&self, leadership: Leadership) {
+        // A process leads once: it ends when it loses the lease.
+        let _ = self.0.set(leadership);
+    }
+
+    /// Waits until this process leads for the first time.
+    pub async fn opened(&self) {
+        self.0.wait().await;
+    }
+
+    /// How long writes may take, if one may begin now. Asked before each write.
+    pub fn time_left(&self) -> Option<TimeLeft> {
+        self.0.get().and_then(Leadership::time_left)
+    }
+
+    /// [`Leadership::announce`]; returns at once while this process does not lead.
+    pub async fn announce(&self, length: Duration) {
+        if let Some(leadership) = self.0.get() {
+            leadership.announce(length).await;
+        }
     }
 }
 

@@ -6,8 +6,10 @@
 use std::error::Error;
 
 use apimachinery::causes::with_causes;
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _, once};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, PostParams, WatchEvent, WatchParams};
 
 /// Why a call on the lease failed.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +47,9 @@ pub trait LeaseLock: Send + Sync + 'static {
 
     /// Replaces the lease; fails if its resourceVersion is no longer the current one.
     fn update(&self, lease: &Lease) -> impl Future<Output = Result<Lease, LockError>> + Send;
+
+    /// The versions of the lease after `version`, as they come. It may be late or silent, and ends for any reason.
+    fn changes(&self, version: &str) -> BoxStream<'static, Lease>;
 }
 
 /// A lease on a real API server. Matches `LeaseLock` in client-go's tools/leaderelection/resourcelock/leaselock.go.
@@ -79,6 +84,18 @@ impl LeaseLock for KubeLeaseLock {
 
     async fn update(&self, lease: &Lease) -> Result<Lease, LockError> {
         self.api.replace(&self.name, &PostParams::default(), lease).await.map_err(|e| self.error("update", e))
+    }
+
+    fn changes(&self, version: &str) -> BoxStream<'static, Lease> {
+        let params = WatchParams::default().fields(&format!("metadata.name={}", self.name));
+        let (api, version) = (self.api.clone(), version.to_owned());
+        let events = once(async move { api.watch(&params, &version).await }).try_flatten();
+        let lease = |event| match event {
+            Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease)) => Some(Some(lease)),
+            Ok(WatchEvent::Bookmark(_)) => Some(None),
+            Ok(WatchEvent::Deleted(_) | WatchEvent::Error(_)) | Err(_) => None,
+        };
+        events.scan((), move |(), event| ready(lease(event))).filter_map(ready).boxed()
     }
 }
 

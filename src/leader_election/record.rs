@@ -8,8 +8,6 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::leadership::Takeover;
-
 /// Who leads and since when. Matches `LeaderElectionRecord` in client-go's
 /// tools/leaderelection/resourcelock/interface.go, without the fields of coordinated leader election.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,11 +36,6 @@ impl LeaderElectionRecord {
             renew_time: spec.renew_time.as_ref().and_then(from_micro_time),
             leader_transitions: spec.lease_transitions.unwrap_or_default(),
         }
-    }
-
-    /// How the holder in this record left the lease to the next one.
-    pub fn takeover(&self) -> Takeover {
-        if self.holder_identity.is_empty() { Takeover::Released } else { Takeover::RanOut }
     }
 
     /// The lease spec of this record. Matches `LeaderElectionRecordToLeaseSpec` in client-go's

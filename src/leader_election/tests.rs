@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use rand::SeedableRng;
+use tokio::time::{sleep, sleep_until};
 
 use super::fake::{FakeLock, FakeServer, Fault, Lost, Network};
 use super::*;
@@ -98,13 +99,13 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             name: "a dead leader's lease is taken after its duration",
             initial: Some(record("dead", 0)),
-            leads: Some((15.0, 19.4)),
+            leads: Some((15.0, 15.0)),
             ..Scenario::default()
         },
         Scenario {
             name: "a dead leader whose clock was an hour ahead is waited for no longer",
             initial: Some(record("dead", 3_600)),
-            leads: Some((15.0, 19.4)),
+            leads: Some((15.0, 15.0)),
             ..Scenario::default()
         },
         Scenario {
@@ -122,14 +123,37 @@ fn scenarios() -> Vec<Scenario> {
             name: "a leader that stops renewing is followed one duration after its last renewal",
             initial: Some(record("other", 0)),
             deeds: (1..4).map(|i| (f64::from(i) * 8.0, renew_other as fn(&FakeServer, i64))).collect(),
-            leads: Some((39.0, 43.4)),
+            leads: Some((39.0, 39.0)),
             ..Scenario::default()
         },
         Scenario {
-            name: "a leader's release is followed at the next attempt",
+            name: "a renewal that only a read of the lease shows is waited for as well",
+            initial: Some(record("other", 0)),
+            weather: vec![(0.0, 60.0, "watch", SILENT)],
+            deeds: vec![(9.0, renew_other)],
+            leads: Some((24.0, 28.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a leader's release is followed at once",
             initial: Some(record("other", 0)),
             deeds: vec![(10.0, |server, now| server.force(Some(&record("", now))))],
+            leads: Some((10.0, 10.0)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "without a watch, a leader's release is followed at the next attempt",
+            initial: Some(record("other", 0)),
+            weather: vec![(0.0, 60.0, "watch", SILENT)],
+            deeds: vec![(10.0, |server, now| server.force(Some(&record("", now))))],
             leads: Some((10.0, 14.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a lease that expires while the API server is away is taken soon after",
+            initial: Some(record("other", 0)),
+            weather: vec![(5.0, 25.0, "", REFUSED)],
+            leads: Some((30.0, 32.2)),
             ..Scenario::default()
         },
         Scenario {
@@ -150,7 +174,7 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             name: "an API server that is away at the start is waited for",
             weather: vec![(0.0, 20.0, "", REFUSED)],
-            leads: Some((20.0, 24.4)),
+            leads: Some((20.0, 22.2)),
             ..Scenario::default()
         },
         Scenario {
@@ -629,7 +653,7 @@ async fn leader_knows_whether_its_predecessor_released_the_lease() {
     let rows = [
         ("there was no lease", None, Takeover::First),
         ("it was given up", Some(released), Takeover::Released),
-        ("it ran out", Some(record("other", 0)), Takeover::RanOut),
+        ("it ran out", Some(record("other", 0)), Takeover::RanOutInSilence),
     ];
     for (sentence, before, want) in rows {
         let server = FakeServer::default();
@@ -657,9 +681,15 @@ async fn leader_knows_the_worst_of_the_ways_in_which_its_attempts_found_the_leas
     }
     // (sentence, the lease, until when it cannot be written, what happens to it, what the leader knows)
     let rows: [(&str, &str, f64, Deed, Takeover); 5] = [
-        ("it ran out, and another took it and gave it up", "other", 20.5, (20.0, gives_up), Takeover::RanOut),
-        ("it ran out, and was deleted", "other", 20.5, (20.0, goes_away), Takeover::RanOut),
-        ("it was given up, and another took it and let it run out", "", 5.5, (5.0, renew_other), Takeover::RanOut),
+        ("it ran out, and another took it and gave it up", "other", 20.5, (20.0, gives_up), Takeover::RanOutInSilence),
+        ("it ran out, and was deleted", "other", 20.5, (20.0, goes_away), Takeover::RanOutInSilence),
+        (
+            "it was given up, and another took it and let it run out",
+            "",
+            5.5,
+            (5.0, renew_other),
+            Takeover::RanOutInSilence,
+        ),
         ("it was given up, and again", "", 5.5, (5.0, gives_up), Takeover::Released),
         ("it was given up, and was deleted", "", 5.5, (5.0, goes_away), Takeover::Released),
     ];
@@ -732,10 +762,64 @@ async fn leader_that_wakes_up_after_its_lease_has_ended_writes_nothing_more() {
         // The last renewal was a second ago.
         sleep(seconds(11)).await;
         clock.suspend(seconds(asleep));
-        assert_eq!(leadership.time_left(), left.map(seconds), "{sentence}: on waking up");
+        assert_eq!(leadership.time_left().map(|left| left.lease), left.map(seconds), "{sentence}: on waking up");
         sleep(seconds(2)).await;
         assert_eq!(running.is_finished(), left.is_none(), "{sentence}");
         assert_eq!(leadership.is_valid_now(), left.is_some(), "{sentence}");
         running.abort();
+    }
+}
+
+/// A leader announces a create for a slot that timed out, and dies; its standby reads when that has ended.
+#[tokio::test(start_paused = true)]
+async fn a_create_that_outlives_the_lease_is_announced_before_it_is_sent() {
+    let seconds = Duration::from_secs;
+    // (sentence, whether a create is announced, seconds of the lease and until the renewal must have succeeded, for how long
+    // creates of the dead leader are open after its last renewal)
+    let rows = [
+        ("none", false, (15, 10), 0),
+        ("one of a slot that timed out", true, (15, 10), 36 + 6),
+        ("none, but the lease is short", false, (3, 2), 2 + 5),
+    ];
+    for (sentence, announces, (lease, renewal), open) in rows {
+        let server = FakeServer::default();
+        let config = |who| Config {
+            lease_duration: seconds(lease),
+            renew_deadline: seconds(renewal),
+            retry_period: seconds(1),
+            ..config(who)
+        };
+        let lead = |who| {
+            let lock = FakeLock::new(&server, network(vec![]));
+            let (rng, clock) = (StdRng::seed_from_u64(1), TestClock::new(start_of_time()));
+            let elector = LeaderElector::new(config(who), lock, clock, Hooks::default(), rng).unwrap();
+            let (elected, leadership) = tokio::sync::oneshot::channel();
+            let run = elector.run(CancellationToken::new(), |leadership| {
+                let _ = elected.send(leadership);
+            });
+            (tokio::spawn(run), leadership)
+        };
+        let (leader, leadership) = lead("me");
+        let leadership = leadership.await.unwrap();
+        let usual = leadership.time_left().unwrap();
+        assert_eq!(usual.lease, seconds(lease), "{sentence}");
+        assert_eq!(usual.creates, seconds(lease.max(renewal + 5)), "{sentence}");
+        sleep(Duration::from_millis(500)).await;
+        let announced = Instant::now();
+        if announces {
+            leadership.announce(seconds(36)).await;
+            let lease = server.get().unwrap();
+            let written = open_creates::read(&lease, &LeaderElectionRecord::from_lease(&lease));
+            assert!(written >= Some(seconds(36)), "{sentence}: {written:?}");
+            assert!(leadership.time_left().unwrap().creates >= seconds(36), "{sentence}");
+            assert_eq!(announced.elapsed(), Duration::ZERO, "{sentence}: the next renewal is not waited for");
+            leadership.announce(seconds(36)).await;
+        }
+        let (standby, next) = lead("other");
+        sleep(Duration::from_millis(100)).await;
+        leader.abort();
+        let takeover = next.await.unwrap().takeover();
+        assert_eq!(takeover, Takeover::RanOut(announced + seconds(open)), "{sentence}");
+        standby.abort();
     }
 }

@@ -118,7 +118,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
 
 /// Additional events required in worlds with slow admission.
 const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
-    ("late", &["create committed after its client gave up", "create cut off by the server"]),
+    ("late", &["create committed after its client gave up", "create cut off by the server", "create held in a socket"]),
     ("judged", &["slot of a calm namespace beside a noisy one"]),
 ];
 

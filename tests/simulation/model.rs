@@ -312,6 +312,8 @@ pub struct Model {
     pub holder: String,
     /// Since when that holder has it.
     pub held_since: Option<Millis>,
+    /// Until when the lease, as each holder last wrote it, lets creates of that holder stay open.
+    pub creates_end: BTreeMap<String, Millis>,
 }
 
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {

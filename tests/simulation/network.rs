@@ -1,8 +1,8 @@
 //! The network between a replica and the server, with all faults of requests.
 //!
 //! Guarantee: a request is committed within [`COMMIT_WITHIN`] of its sending or never, even if its answer is lost. A
-//! create of a Job that slow admission delays is committed within its `?timeout=` and [`CREATE_WITHIN`] or never, even
-//! if its client has gone.
+//! create of a Job that slow admission delays is committed within its `?timeout=` and [`CREATE_WITHIN`] after its receipt or
+//! never, even if its client has gone. It is received within [`IN_SOCKET`].
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,7 +27,7 @@ use crate::feed::{self, SimBody};
 use crate::invariants::Sent;
 use crate::model::{Author, owner_of};
 use crate::scenario::Millis;
-use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE, Sim, State};
+use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, IN_SOCKET, LEASE, Sim, State};
 use crate::view::Shown;
 
 /// One replica's connection to the server.
@@ -394,6 +394,10 @@ impl State {
             self.invariants.coverage.count("late", "create cut off by the server");
             fate.before = limit;
             return refuse(fate, TIMED_OUT);
+        }
+        if slow > 0 && self.rng.percent(25) {
+            self.invariants.coverage.count("late", "create held in a socket");
+            fate.before += self.rng.range(0, IN_SOCKET);
         }
         fate.breaks_early = slow > 0 && self.rng.percent(50);
     }

@@ -31,7 +31,7 @@ use crate::journal::Journal;
 use crate::limits::is_held;
 use crate::model::{self, Author, Model, owner_of, text};
 use crate::rng::Rng;
-use crate::scenario::{LEASE_NAME, Millis, Scenario};
+use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
 use crate::view::View;
 
 /// A request is committed within this time of its sending, or never; except creates of Jobs where admission is slow.
@@ -39,6 +39,8 @@ pub const COMMIT_WITHIN: Millis = 900;
 /// A create without another limit is committed within this time of its receipt, or never. Matches kube-apiserver's
 /// `requestTimeoutUpperBound`.
 pub const CREATE_WITHIN: Millis = 34_000;
+/// How long a request may lie in a socket before its receipt, from which the limit of a create counts.
+pub const IN_SOCKET: Millis = 2_000;
 /// The times of the lease; a write is abandoned after 0.8 of the difference of the first two.
 pub const LEASE: (u64, u64, u64) = (15, 10, 2);
 
@@ -354,10 +356,15 @@ impl State {
             }
             "leases.coordination.k8s.io" => {
                 let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();
-                if text(object, "name") == LEASE_NAME && holder != model.holder {
-                    journal.note(at, format_args!("{author} -> the lease is held by {holder:?}"));
-                    model.holder = holder.to_owned();
-                    model.held_since = Some(at);
+                if text(object, "name") == LEASE_NAME {
+                    let open = &object["metadata"]["annotations"]["cronjob-controller.dev/open-creates"];
+                    let seconds = open.as_str().and_then(|text| text.split(' ').next()?.parse::<Millis>().ok());
+                    model.creates_end.insert(holder.to_owned(), at + seconds.unwrap_or_default() * SECOND);
+                    if holder != model.holder {
+                        journal.note(at, format_args!("{author} -> the lease is held by {holder:?}"));
+                        model.holder = holder.to_owned();
+                        model.held_since = Some(at);
+                    }
                 }
             }
             _ => {}
@@ -405,7 +412,8 @@ impl State {
         let holder = &self.model.holder;
         if !holder.is_empty() && *holder != sent.identity {
             // It was checked when it was sent; from here on its effects are checked.
-            if sent.is_late(at) && call.is_create_of_job() {
+            let announced = self.model.creates_end.get(&sent.identity).copied().unwrap_or_default();
+            if call.is_create_of_job() && at <= announced {
                 return self.invariants.coverage.count("late", "create committed while another holds the lease");
             }
             let text = format!("{} committed {call} while {holder} holds the lease", sent.author);

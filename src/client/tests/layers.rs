@@ -1,4 +1,3 @@
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::{join_all, pending};
@@ -8,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::deadline::LONGEST_REFUSAL;
 use super::*;
+use crate::leader_election::{Gate, Leadership};
 use crate::logging::tests::{Page, subscriber};
 
 async fn ok(_: Request<Body>) -> Result<Response<Body>, BoxError> {
@@ -250,10 +250,10 @@ async fn limits_of_a_request_start_after_the_rate_limiter() {
         ok(request).await
     };
     let client = client(Some(limit(0.01, 1)), Arc::new(Unobserved), slow);
-    let is_leader = Arc::new(AtomicBool::new(true));
+    let leadership = Leadership::unconditional();
     let send = |path| {
-        let open = Arc::clone(&is_leader);
-        let gate: LeadershipCheck = Arc::new(move || open.load(Ordering::Relaxed).then_some(Duration::MAX));
+        let gate = Arc::new(Gate::default());
+        gate.open(leadership.clone());
         let mut request = request("POST", path);
         request
             .extensions_mut()
@@ -269,7 +269,7 @@ async fn limits_of_a_request_start_after_the_rate_limiter() {
 
     let (waiting, ()) = tokio::join!(send("/x"), async {
         sleep(Duration::from_secs(50)).await;
-        is_leader.store(false, Ordering::Relaxed);
+        leadership.revoke(false);
     });
     assert_eq!(deadline_in(&waiting.unwrap_err()), Some(DeadlineError::Closed), "a lease may be lost in the line");
 }

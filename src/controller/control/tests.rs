@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::type_complexity)]
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +12,8 @@ use tower::service_fn;
 use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, Propagation, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
 use crate::api::{ApiError, ControllerKind, Delivery, Interner, Object, ObjectName, Published, Uid};
-use crate::client::{self, LeadershipCheck, Unobserved};
+use crate::client::{self, Unobserved};
+use crate::leader_election::{Gate, Leadership};
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -54,11 +54,11 @@ fn control(
         }
     });
     (
-        RealControl::new(
-            ControllerKind::CronJob,
-            client::on_service(service),
-            Arc::new(|| Some(Duration::from_secs(15))),
-        ),
+        RealControl::new(ControllerKind::CronJob, client::on_service(service), {
+            let gate = Gate::default();
+            gate.open(Leadership::ending_in(Duration::from_secs(15), Duration::from_secs(15)));
+            Arc::new(gate)
+        }),
         log,
     )
 }
@@ -180,12 +180,19 @@ async fn a_request_without_an_answer_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_is_given_the_rest_of_the_lease_and_a_slot_that_timed_out_the_servers_own_time() {
-    let rows = [(Patience::Usual, "timeout=15000ms", 20), (Patience::Longest, "timeout=34000ms", 39)];
-    for (patience, timeout, given_up) in rows {
-        let (control, log) = control(200, None, "{}", Duration::from_secs(3600));
+    let rows = [
+        ("the rest of the lease, less the time in the socket", Patience::Usual, 15, "timeout=13000ms", 18),
+        ("what the lease announces", Patience::Longest, 36, "timeout=34000ms", 39),
+        ("nothing is announced in time", Patience::Longest, 15, "timeout=10000ms", 18),
+    ];
+    for (sentence, patience, announced, timeout, given_up) in rows {
+        let (mut control, log) = control(200, None, "{}", Duration::from_secs(3600));
+        let gate = Gate::default();
+        gate.open(Leadership::ending_in(Duration::from_secs(15), Duration::from_secs(announced)));
+        control.gate = Arc::new(gate);
         let sent = tokio::time::Instant::now();
         let error = control.create_job(&name(), b"{}".to_vec(), patience).await.unwrap_err();
-        assert_eq!(sent.elapsed(), Duration::from_secs(given_up), "{patience:?}");
+        assert_eq!(sent.elapsed(), Duration::from_secs(given_up), "{sentence}");
         let path = log.lock().unwrap()[0].path.clone();
         assert!(path.ends_with(&format!("/namespaces/ns/jobs?fieldValidation=Ignore&{timeout}")), "{path}");
         assert_eq!((error.delivery, error.may_have_been_done()), (Delivery::GaveUp, true));
@@ -215,7 +222,7 @@ async fn an_answer_without_end_is_given_up_and_a_long_message_is_cut() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_gate_lets_reads_through_and_no_write() {
     let (mut control, log) = control(404, None, "{}", Duration::ZERO);
-    control.gate = Arc::new(|| None);
+    control.gate = Arc::default();
     let error = control.create_job(&name(), b"{}".to_vec(), Patience::Usual).await.unwrap_err();
     assert_eq!(error.to_string(), "create Job ns/report-1: not sent: this process does not hold its lease");
     assert_eq!(error.delivery, Delivery::NotSent);
@@ -238,9 +245,8 @@ async fn write_that_waited_for_the_rate_limit_is_not_sent_after_the_gate_has_clo
                 async { Ok(Response::builder().status(404).body(Body::from(b"{}".to_vec())).unwrap()) }
             };
             let client = client::tests::client(Some(client::tests::limit(0.01, 1)), Arc::new(Unobserved), serve);
-            let is_leader = Arc::new(AtomicBool::new(true));
-            let open = Arc::clone(&is_leader);
-            let gate: LeadershipCheck = Arc::new(move || open.load(Ordering::Relaxed).then_some(Duration::MAX));
+            let (leadership, gate) = (Leadership::unconditional(), Arc::new(Gate::default()));
+            gate.open(leadership.clone());
             let control = RealControl::new(ControllerKind::CronJob, client, gate);
             assert!(control.get_job(&name()).await.is_err(), "it has the only token");
             let waits = async {
@@ -261,7 +267,9 @@ async fn write_that_waited_for_the_rate_limit_is_not_sent_after_the_gate_has_clo
             };
             let (error, ()) = tokio::join!(waits, async {
                 tokio::time::sleep(Duration::from_secs(50)).await;
-                is_leader.store(!is_lost, Ordering::Relaxed);
+                if is_lost {
+                    leadership.revoke(false);
+                }
             });
             assert_eq!(*writes.lock().unwrap(), sent, "{write}, {sentence}");
             assert_eq!(error.unwrap().message.contains("not sent"), is_lost, "{write}, {sentence}");

@@ -30,6 +30,7 @@ use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
 use crate::events;
+use crate::leader_election::Gate;
 use crate::metrics::ControllerMetrics;
 use crate::workqueue::{self, WorkQueue};
 
@@ -136,7 +137,7 @@ impl World {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             name_conflicts: Some(name_conflict_informer.store()),
-            control: RealControl::new(controller_kind, client.clone(), Arc::new(|| Some(Duration::MAX)))
+            control: RealControl::new(controller_kind, client.clone(), Arc::new(Gate::unconditional()))
                 .managing(manage),
             recorder: Arc::new(recorder),
             clock: shared,
@@ -161,7 +162,7 @@ impl World {
         let queue = controller.queue().clone();
         let sink = sink.yielding_to(move || queue.is_busy());
         tokio::spawn(sink.run(
-            events::KubeSink::new(client, Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10)),
+            events::KubeSink::new(client, Arc::new(Gate::unconditional()), Duration::from_secs(10)),
             stop.clone(),
         ));
         cron_jobs.wait_for_cache_sync().await;

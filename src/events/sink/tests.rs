@@ -36,7 +36,7 @@ fn sink_answering(code: u16, answer: &Value) -> (KubeSink, Seen) {
             Ok::<_, kube::Error>(response)
         }
     });
-    (KubeSink::new(crate::client::on_service(service), Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10)), seen)
+    (KubeSink::new(crate::client::on_service(service), Arc::new(Gate::unconditional()), Duration::from_secs(10)), seen)
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_patch_is_a_strategic_merge_patch_on_the_event() {
 #[tokio::test]
 async fn nothing_is_sent_while_the_gate_is_closed() {
     let (mut sink, seen) = sink_answering(201, &json!({}));
-    sink.gate = Arc::new(|| None);
+    sink.gate = Arc::default();
     let event = event("hello", EventType::Normal, "R", "m", at(0));
     for result in [sink.create(&event).await, sink.patch(&event).await] {
         assert_eq!(result.unwrap_err().disposition(), Disposition::Retry { not_before: Duration::ZERO });
@@ -118,8 +118,7 @@ async fn failed_connection_is_retried() {
     let service = service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused))
     });
-    let sink =
-        KubeSink::new(Client::new(service, "default"), Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10));
+    let sink = KubeSink::new(Client::new(service, "default"), Arc::new(Gate::unconditional()), Duration::from_secs(10));
     let error = sink.patch(&event("hello", EventType::Normal, "R", "m", at(0))).await.unwrap_err();
     assert_eq!(error.disposition(), Disposition::Retry { not_before: now() });
     assert!(error.to_string().starts_with("could not patch event default/hello."), "{error}");
