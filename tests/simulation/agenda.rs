@@ -49,6 +49,8 @@ pub enum Act {
     InTree,
     /// A replica's clock is set by so many milliseconds.
     SetClock(usize, i64),
+    /// What an outage of the server left behind is judged.
+    JudgeOutage,
     /// No faults from now on.
     Calm,
 }
@@ -98,6 +100,9 @@ impl Sim {
         if scenario.manage == Manage::Annotated {
             state.plan(0, Act::InTree);
         }
+        if let Some(at) = scenario.judges_outage() {
+            state.plan(at, Act::JudgeOutage);
+        }
         state.plan(scenario.active, Act::Calm);
     }
 
@@ -124,6 +129,7 @@ impl Sim {
             Act::InTree => in_tree::look(self, at),
             Act::SetClock(number, by) if at < self.scenario.active => self.state.lock().replicas[number].clock.step(by),
             Act::SetClock(..) => {}
+            Act::JudgeOutage => self.judge_outage(),
             Act::Calm => self.calm(),
         }
     }

@@ -113,7 +113,7 @@ impl Sim {
     }
 
     /// The newest due slot, if it has neither been started nor explained.
-    fn unhandled_slot(&self, model: &Model, uid: &str, cron: &Cron) -> Option<String> {
+    pub fn unhandled_slot(&self, model: &Model, uid: &str, cron: &Cron) -> Option<String> {
         let version = cron.newest();
         let schedule = version.schedule()?;
         // Of held slots an Event tells once an hour.

@@ -28,6 +28,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot that started after Jobs at a time held it",
             "slot that started after a Job to be replaced held it",
             "slot in the calm",
+            "CronJob after an outage of the server",
             "Jobs counted as another controller's",
         ],
     ),

@@ -42,6 +42,7 @@
 //! 21. In the final state, a slot that no policy holds any more starts within a few seconds.
 //! 22. What is reported about another controller is true: see [`rivals`].
 //! 23. In the calm, each slot that nothing holds starts within a few seconds, and before its deadline: see [`punctual`].
+//! 24. After an outage of the server, each due slot that nothing holds starts soon: see [`outage`].
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
@@ -66,6 +67,7 @@ mod limits;
 mod model;
 mod network;
 mod order;
+mod outage;
 mod pairs;
 mod people;
 mod policies;

@@ -18,6 +18,7 @@ impl Scenario {
         self.operate(&mut Rng::fork(seed, "operators"));
         self.sleep(&mut Rng::fork(seed, "sleep"));
         self.meddle(&mut Rng::fork(seed, "people"));
+        self.go_away(&mut Rng::fork(seed, "outage"));
     }
 
     /// People do several things with one CronJob, one soon after the other.

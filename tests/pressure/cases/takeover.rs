@@ -1,7 +1,7 @@
 //! A leader that is killed while Jobs run that are to be replaced.
 //!
-//! A new leader does not delete a Job while a create of its predecessor may still be committed, so under Replace a slot
-//! waits for up to 39 s. The in-tree controller does not wait, and may run two Jobs of one CronJob at a time.
+//! A new leader does not delete a Job while a create of its predecessor may still be committed. The lease says that none outlives it, so
+//! that nothing waits for longer than the lease.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub async fn under_replace(arena: &Arc<Arena>) -> Vec<Figure> {
         let what = |text: &str| format!("killed {before} s before: {text}");
         figures.extend([
             Figure::count(what(&format!("Jobs of {REPLACED}")), replaced.count(), all),
-            Figure::seconds(what("the last one's lateness"), replaced.last(), Reach::AtMost(60.0)),
+            Figure::seconds(what("the last one's lateness"), replaced.last(), Reach::AtMost(20.0)),
             Figure::count(what("Jobs of the slot after, on time"), next.within(ON_TIME), all),
         ]);
         leader = standby;

@@ -1,0 +1,84 @@
+//! The whole server is away across a slot, and replicas restart meanwhile, so that cold ones stand beside warm ones.
+//!
+//! Guarantee (24): soon after it is back, each due slot that nothing holds has had its Job. A leader that could not renew has
+//! lost its lease; the lease expires 15 s after its last renewal for a replica that watched it, and 15 s after the return for one that
+//! restarted. Judged of CronJobs with Allow or Replace, without a deadline and without an edit from the minutes before, by right clocks.
+
+use crate::faults::{Fault, FaultKind as F};
+use crate::model::Cron;
+use crate::rng::Rng;
+use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
+use crate::sim::Sim;
+
+/// The number of the fault whose end is judged.
+pub const AWAY: u64 = 700;
+
+/// For how long nothing else fails before: a silent watch is found after three minutes.
+const BEFORE: Millis = 200 * SECOND;
+
+/// How long after the return of the server slots may start, where a replica has watched the lease, and where all may be cold.
+const WARM: Millis = 12 * SECOND;
+const COLD: Millis = 32 * SECOND;
+
+impl Scenario {
+    /// Adds the outage, and removes all other faults around it.
+    pub fn go_away(&mut self, rng: &mut Rng) {
+        if rng.percent(75) {
+            return;
+        }
+        let at = rng.range(BEFORE, self.active - 4 * MINUTE);
+        let until = at + rng.range(5, 90) * SECOND;
+        self.faults.retain(|fault| fault.until + BEFORE < at || until + COLD < fault.at);
+        let mut faults = vec![(AWAY, 0, F::ServerRestart, (at, until), 100)];
+        if rng.percent(50) {
+            let restarts = at + rng.range(1, (until - at) / SECOND) * SECOND;
+            let cold = usize::try_from(rng.range(0, self.replicas as u64)).unwrap();
+            faults.push((AWAY + 1, cold, F::Restart, (restarts, restarts + SECOND), 100));
+        }
+        let fault = |(number, replica, kind, (at, until), amount)| Fault {
+            number,
+            at,
+            until,
+            replica,
+            namespace: None,
+            kind,
+            amount,
+        };
+        self.faults.extend(faults.into_iter().map(fault));
+    }
+
+    /// When to judge what the outage left behind.
+    pub fn judges_outage(&self) -> Option<Millis> {
+        let away = self.faults.iter().find(|fault| fault.number == AWAY)?;
+        let restarts = self.faults.iter().any(|fault| fault.number == AWAY + 1);
+        Some(away.until + if restarts { COLD } else { WARM })
+    }
+}
+
+impl Sim {
+    /// Judges what has started since the server is back.
+    pub fn judge_outage(&self) {
+        let at = self.now();
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let is_right = |clock: &apimachinery::clock::SharedClock| (clock.now() - self.wall(at)).num_seconds() == 0;
+        if !state.replicas.iter().all(|replica| is_right(&(replica.clock.clone() as apimachinery::clock::SharedClock)))
+        {
+            return;
+        }
+        let is_plain = |cron: &&Cron| {
+            let version = cron.newest();
+            let is_edited = cron.edited() + BEFORE + 2 * MINUTE > at;
+            version.policy() != "Forbid" && version.deadline().is_none() && version.timing().is_some() && !is_edited
+        };
+        let live: Vec<_> = state.model.live().filter(|(_, cron)| is_plain(cron)).collect();
+        state.invariants.coverage.add("judged", "CronJob after an outage of the server", live.len() as u64);
+        let lost = live.into_iter().filter_map(|(uid, cron)| {
+            let what = self.unhandled_slot(&state.model, uid, cron)?;
+            Some(format!("{}/{} after an outage: {what}", cron.namespace, cron.name))
+        });
+        for text in lost.collect::<Vec<_>>() {
+            state.invariants.violated("24", at, text);
+        }
+    }
+}
