@@ -51,6 +51,7 @@ use crate::workqueue::{self, Membership, QueueGroup, WorkQueue};
 mod caches;
 mod election;
 mod error;
+mod instances;
 mod replica;
 mod requests;
 mod runtimes;
@@ -244,12 +245,20 @@ impl ControllerContext {
     ) -> Result<Candidate, AppError> {
         Ok(Candidate {
             settings: settings.clone(),
+            annotations: self.config.coverage().annotations(),
             client,
             clock: Arc::clone(&self.clock),
             metrics: LeaderElectionMetrics::register(registry)?,
             identity,
             rng,
         })
+    }
+
+    /// Notices other instances that work on the same objects, until it is dropped.
+    fn compare_instances(&self) -> Option<AbortOnDropHandle<()>> {
+        let (settings, gauge) = (self.config.leader_election.clone()?, self.metrics.instance_conflicts.clone());
+        let compare = instances::compare(self.client.clone(), settings, self.config.coverage(), gauge);
+        Some(AbortOnDropHandle::new(self.workers.spawn(sim::bind(compare))))
     }
 
     /// Works until `stop`, then ends the background tasks.
@@ -420,6 +429,7 @@ impl Controllers {
     async fn run(&mut self, elector: Option<Elector>, stop: &CancellationToken) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
         let mut events = std::mem::take(&mut self.events);
+        let _instances = elector.as_ref().and_then(|_| self.context.compare_instances());
         let led = async {
             match elector {
                 None => self.work_to_end(&mut events, Leadership::unconditional(), stop).await,

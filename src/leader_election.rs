@@ -13,6 +13,7 @@
 
 mod config;
 pub mod decision;
+mod instances;
 mod leadership;
 mod lease_lock;
 mod open_creates;
@@ -34,8 +35,10 @@ use tracing::{debug, info, warn};
 use self::decision::{Action, ElectorIdentity, Knowledge, Observed, may_renew, next_action, released};
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
+pub use self::instances::{CONTROLLERS_ANNOTATION, Conflict, Coverage, LeaseObservations, NAMESPACES_ANNOTATION};
 pub use self::leadership::{Gate, HealthzAdaptor, Leadership, Takeover, TimeLeft};
 pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
+pub use self::open_creates::OPEN_CREATES;
 pub use self::record::LeaderElectionRecord;
 
 /// How often a release is tried: an answer may be lost, or a renewal still in flight may win the race.
@@ -325,6 +328,7 @@ impl<L: LeaseLock> LeaderElector<L> {
         let metadata = ObjectMeta {
             name: Some(self.config.name.clone()),
             namespace: Some(self.config.namespace.clone()),
+            annotations: Some(self.config.annotations.clone()),
             ..ObjectMeta::default()
         };
         let mut lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
@@ -354,9 +358,10 @@ impl<L: LeaseLock> LeaderElector<L> {
         Term { started, suspended, creates }
     }
 
-    /// The lease as last seen, with its metadata and a new record.
+    /// The lease as last seen, with its metadata, the annotations of this process and a new record.
     fn replacement(&self, record: &LeaderElectionRecord) -> Lease {
-        let metadata = self.lease.as_ref().map(|lease| lease.metadata.clone()).unwrap_or_default();
+        let mut metadata = self.lease.as_ref().map(|lease| lease.metadata.clone()).unwrap_or_default();
+        metadata.annotations.get_or_insert_default().extend(self.config.annotations.clone());
         Lease { metadata, spec: Some(record.to_lease_spec()) }
     }
 

@@ -74,6 +74,8 @@ pub struct ControllerMetrics {
     pub external_jobs_total: IntCounter,
     /// Events that were not written, by `reason`.
     pub events_discarded_total: IntCounterVec,
+    /// Other instances that this one should not have beside it, by `reason`.
+    pub instance_conflicts: IntGaugeVec,
 }
 
 impl ControllerMetrics {
@@ -117,6 +119,12 @@ impl ControllerMetrics {
                 "[ALPHA] Number of events that were not written, partitioned by the reason for discarding them.",
                 &["reason"],
             )?,
+            instance_conflicts: {
+                let name = "cronjob_controller_instance_conflicts";
+                let help = "[ALPHA] Number of other instances that work on the same cronjobs (namespaces), or that hold the lease \
+                            of this one and work elsewhere (lease).";
+                add(registry, name, IntGaugeVec::new(Opts::new(name, help), &["reason"]))?
+            },
         })
     }
 }

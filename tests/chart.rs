@@ -15,10 +15,11 @@ use testkit::fixture::control_plane::{ControlPlane, Extras};
 use testkit::tools;
 
 /// A mode of the chart, which is an overlay, and the namespace that the overlay names.
-const MODES: [(&str, &str); 5] = [
+const MODES: [(&str, &str); 6] = [
     ("instead", "cronjob-controller-system"),
     ("annotated", "cronjob-controller-system"),
     ("single-namespace", "team-a"),
+    ("instance", "cronjob-controller-system"),
     ("tutorial", "cronjob-tutorial-system"),
     ("tutorial-self-signed", "cronjob-tutorial-system"),
 ];
@@ -75,10 +76,16 @@ fn objects(yaml: &str) -> Objects {
     objects
 }
 
+/// The value of a mode, with those that it needs and that its overlay has.
+fn set(mode: &str) -> String {
+    let needed = if mode == "instance" { ",instance=teams,namespaces={shop,bank}" } else { "" };
+    format!("--set=mode={mode}{needed}")
+}
+
 /// What the chart renders without its tests.
 fn rendered(helm: &Path, mode: &str, namespace: &str, values: &[&str]) -> Objects {
     let chart = chart();
-    let (mode, namespace) = (format!("--set=mode={mode}"), format!("--namespace={namespace}"));
+    let (mode, namespace) = (set(mode), format!("--namespace={namespace}"));
     let args =
         [&["template", "--skip-tests", RELEASE, "cronjob-controller", &chart, &mode, &namespace], values].concat();
     objects(&succeeded(helm, &args, Path::new("/dev/null")))
@@ -232,6 +239,33 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
+fn releases_for_several_instances_share_no_object() {
+    let Some(helm) = helm() else { return };
+    let of = |name: &str, namespaces: &str| {
+        let values = format!("--set=guard=true,instance={name},namespaces={{{namespaces}}}");
+        rendered(&helm, "instance", "cronjob-controller-system", &[&values])
+    };
+    let (first, second) = (of("one", "a,b"), of("two", "c"));
+    let shared: Vec<_> = first.keys().filter(|key| second.contains_key(*key)).collect();
+    assert!(shared.is_empty(), "{shared:?}");
+    let bound = |objects: &Objects| {
+        let bindings = objects.iter().filter(|((kind, _, _), _)| kind == "RoleBinding");
+        let bound = bindings.filter(|(_, binding)| binding["roleRef"]["kind"] == "ClusterRole");
+        bound.map(|((_, namespace, name), _)| format!("{namespace}/{name}")).collect::<Vec<_>>()
+    };
+    assert_eq!(bound(&first), ["a/cronjob-controller-one", "b/cronjob-controller-one"]);
+    assert_eq!(bound(&second), ["c/cronjob-controller-two"]);
+    let key = |kind: &str, namespace: &str, name: &str| (kind.to_owned(), namespace.to_owned(), name.to_owned());
+    let deployment = &first[&key("Deployment", "cronjob-controller-system", "cronjob-controller-one")].to_string();
+    let args = ["\"--namespace=a,b\"", "\"--leader-elect-resource-name=cronjob-controller-one\""];
+    assert!(args.iter().all(|arg| deployment.contains(arg)), "{deployment}");
+    let guard = first[&key("ValidatingAdmissionPolicy", "", "cronjob-controller-jobs-one")].to_string();
+    assert!(guard.contains("cronjob-controller-system:cronjob-controller-one'"), "{guard}");
+    let binding = &first[&key("ValidatingAdmissionPolicyBinding", "", "cronjob-controller-jobs-one")];
+    assert_eq!(binding["spec"]["policyName"], "cronjob-controller-jobs-one");
+}
+
+#[test]
 fn value_changes_the_field_that_it_names() {
     let Some(helm) = helm() else { return };
     for (values, (kind, name), pointer, want) in rows() {
@@ -312,7 +346,7 @@ fn test_pod_runs_the_controllers_image_with_arguments_that_it_takes() {
             RELEASE,
             "release",
             &chart(),
-            &format!("--set=mode={mode}"),
+            &set(mode),
             &format!("--namespace={namespace}"),
             &format!("--set=image.digest=sha256:{}", "0".repeat(64)),
         ];
@@ -340,6 +374,9 @@ fn wrong_value_is_refused_with_its_name() {
     let Some(helm) = helm() else { return };
     for (value, want) in [
         ("mode=default", "mode"),
+        ("mode=instance", "namespaces"),
+        ("mode=instance,namespaces={shop},prometheus.create=true", "prometheus"),
+        ("instance=Teams", "instance"),
         ("replicas=-1", "replicas"),
         ("image.digest=sha256:1", "image"),
         ("imagee=x", "imagee"),
@@ -360,11 +397,7 @@ fn wrong_value_is_refused_with_its_name() {
 fn chart_passes_lint() {
     let Some(helm) = helm() else { return };
     for (mode, _) in MODES {
-        succeeded(
-            &helm,
-            &["lint", "--strict", "--quiet", RELEASE, &chart(), &format!("--set=mode={mode}")],
-            Path::new("/dev/null"),
-        );
+        succeeded(&helm, &["lint", "--strict", "--quiet", RELEASE, &chart(), &set(mode)], Path::new("/dev/null"));
     }
 }
 
@@ -384,11 +417,14 @@ async fn real_api_server_admits_every_mode_and_a_release_is_upgraded_and_rolled_
     kubectl(&["apply", "--server-side", "-f", foreign.to_str().unwrap()]);
     kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all"]);
 
+    // In which the instance works.
+    kubectl(&["create", "namespace", "shop"]);
+    kubectl(&["create", "namespace", "bank"]);
     for (mode, namespace) in MODES {
         if kubectl(&["get", "namespace", namespace, "--ignore-not-found", "-o", "name"]).is_empty() {
             kubectl(&["create", "namespace", namespace]);
         }
-        let (mode, namespace) = (format!("--set=mode={mode}"), format!("--namespace={namespace}"));
+        let (mode, namespace) = (set(mode), format!("--namespace={namespace}"));
         helm(&["install", "tried", &chart, "--dry-run=server", &mode, &namespace]);
         // helm's dry run asks the server only for lookups; kubectl's asks it to validate each object.
         let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();

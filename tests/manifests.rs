@@ -26,7 +26,8 @@ use testkit::fixture::control_plane::{ControlPlane, Extras};
 use testkit::tools;
 
 /// All overlays to deploy.
-const OVERLAYS: [&str; 6] = ["default", "instead", "single-namespace", "tutorial", "tutorial-self-signed", "annotated"];
+const OVERLAYS: [&str; 7] =
+    ["default", "instead", "single-namespace", "instance", "tutorial", "tutorial-self-signed", "annotated"];
 
 fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")

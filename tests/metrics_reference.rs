@@ -19,12 +19,13 @@ use cronjob_controller::workqueue::{Config, Membership, QueueGroup, WorkQueue};
 const REFERENCE: &str = include_str!("reference/in-tree-metrics.txt");
 
 /// Families that only this controller has.
-const OURS: [&str; 5] = [
+const OURS: [&str; 6] = [
     "cronjob_controller_job_creation_skew_seconds",
     "cronjob_controller_sync_panics_total",
     "cronjob_controller_malformed_objects_total",
     "cronjob_controller_external_jobs_total",
     "cronjob_controller_events_discarded_total",
+    "cronjob_controller_instance_conflicts",
 ];
 
 /// The metric of a line of an exposition.

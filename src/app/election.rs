@@ -3,6 +3,7 @@
 //! Guarantees: no write passes the gate before this process leads, nor after its deadline. The elector runs on the caller's
 //! runtime, which the work under the lease does not use. Metrics and Events of the election have upstream's names and texts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(20);
 /// A candidate for the lease under this process's identity.
 pub struct Candidate {
     pub settings: LeaderElectionConfig,
+    /// What is written on the lease about this process.
+    pub annotations: BTreeMap<String, String>,
     /// A client of its own, so that no other request delays the election's.
     pub client: Client,
     pub clock: SharedClock,
@@ -49,6 +52,7 @@ impl Candidate {
             lease_duration: settings.lease_duration,
             renew_deadline: settings.renew_deadline,
             retry_period: settings.retry_period,
+            annotations: self.annotations.clone(),
             ..Config::new(&settings.namespace, name, &self.identity)
         };
         let lock = KubeLeaseLock::new(self.client.clone(), &settings.namespace, name);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod hang;
+mod instances;
 mod leases;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -148,7 +148,7 @@ pub async fn read_all(
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
         let warnings = unread.clone().map_or(Ok(warnings), Err);
-        let lease = lease_of(&leases, controller_kind, in_charge);
+        let lease = lease_of(&leases, &cron_job, in_charge);
         let jobs = jobs.get(&key).cloned().unwrap_or_default();
         let facts = Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease };
         Some(Known { facts, events: all })

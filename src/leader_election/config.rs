@@ -3,6 +3,7 @@
 //! Guarantees: settings that pass [`Config::validate`] leave time between the moment a leader stops writing and the moment
 //! others may take the lease, and time for more than one renewal attempt before that.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How far a candidate's pause between attempts is stretched at random: the pause lies between the retry period and
@@ -27,6 +28,8 @@ pub struct Config {
     pub retry_period: Duration,
     /// Whether the lease is released when the elector is cancelled. The work under the lease must have ended by then.
     pub release_on_cancel: bool,
+    /// Annotations that the holder writes on the lease, beside those that it has.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Settings with which an election would not be safe.
@@ -45,6 +48,7 @@ impl Config {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             release_on_cancel: true,
+            annotations: BTreeMap::new(),
         }
     }
 

@@ -193,7 +193,7 @@ impl Source {
         };
         let unread = self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned();
         let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
-        let lease = lease_of(&self.leases.read(), cron_job.controller_kind, watched.in_charge);
+        let lease = lease_of(&self.leases.read(), cron_job, watched.in_charge);
         let facts = Facts { cron_job: Arc::clone(cron_job), in_charge: watched.in_charge, jobs, warnings, lease };
         let mut known = Known { facts, events: said(&|_| true) };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));

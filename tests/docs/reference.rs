@@ -22,6 +22,7 @@ use cronjob_controller::cli::pages::tree;
 use cronjob_controller::controller::cron_job_metrics;
 use cronjob_controller::dev::objects as dev;
 use cronjob_controller::events::reasons::{self, Reason};
+use cronjob_controller::leader_election::{CONTROLLERS_ANNOTATION, NAMESPACES_ANNOTATION, OPEN_CREATES};
 use cronjob_controller::metrics::{
     ControllerMetrics, LeaderElectionMetrics, ProcessCollector, Registry, RestClientMetrics, register_time_zone_data,
 };
@@ -143,6 +144,7 @@ fn metrics() -> Metrics {
     let controller = ControllerMetrics::register(&registry).unwrap();
     controller.malformed_objects_total.with_label_values(&["CronJob"]);
     controller.events_discarded_total.with_label_values(&["refused"]);
+    controller.instance_conflicts.with_label_values(&["namespaces"]);
     let rest = RestClientMetrics::register(&registry).unwrap();
     rest.increment_requests("201", "POST", "host");
     rest.observe_request_duration("POST", "host", Duration::ZERO);
@@ -247,6 +249,26 @@ fn reference_of_annotations_is_what_the_program_reads_and_writes() {
             "controller",
             "The slot, as RFC 3339. Read back \
           together with the object's name after a restart.",
+        ),
+        (
+            NAMESPACES_ANNOTATION,
+            "the Lease of an instance",
+            "controller",
+            "The namespaces in which its last holder works, with commas between them; `*` is all. See [Several \
+          instances](../operations.md#several-instances).",
+        ),
+        (
+            CONTROLLERS_ANNOTATION,
+            "the Lease of an instance",
+            "controller",
+            "The controllers that its last holder runs, with commas between them.",
+        ),
+        (
+            OPEN_CREATES,
+            "the Lease of an instance",
+            "controller",
+            "For how many seconds after this version of the Lease creates of its holder may stay open, zero if none outlives the Lease; the \
+          number of transitions; the holder. A new leader waits for that before it replaces a running Job.",
         ),
         (
             dev::DURATION_ANNOTATION,

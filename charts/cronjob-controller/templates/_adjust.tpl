@@ -11,7 +11,7 @@
 {{- end }}
 
 {{/* Changes an object as the values say. Each field that a value does not mention stays as it is in manifests/. Arguments:
-object, values, chart, namespace (the release's). */}}
+object, values, chart, namespace (the release's), instance. */}}
 {{- define "cronjob-controller.adjust" -}}
 {{- $values := .values }}
 {{- with $values.commonLabels }}{{ $_ := set $.object.metadata "labels" (merge (deepCopy .) ($.object.metadata.labels | default dict)) }}{{ end }}
@@ -20,15 +20,15 @@ object, values, chart, namespace (the release's). */}}
 {{- if and (eq .object.kind "CustomResourceDefinition") $values.crds.keep }}
 {{- $_ := set .object.metadata "annotations" (merge (dict "helm.sh/resource-policy" "keep") (.object.metadata.annotations | default dict)) }}
 {{- end }}
-{{- if and (eq .object.kind "ServiceAccount") (eq .object.metadata.name "cronjob-controller") }}
+{{- if and (eq .object.kind "ServiceAccount") (hasPrefix "cronjob-controller" .object.metadata.name) }}
 {{- with $values.serviceAccountAnnotations }}{{ $_ := set $.object.metadata "annotations" . }}{{ end }}
 {{- end }}
 {{- if and (eq .object.kind "ClusterRoleBinding") (eq .object.metadata.name "cronjob-controller-metrics-reader") }}
 {{- range .object.subjects }}{{ $_ := set . "name" $values.prometheus.serviceAccount.name }}{{ $_ := set . "namespace" $values.prometheus.serviceAccount.namespace }}{{ end }}
 {{- end }}
-{{- if and (eq $values.mode "single-namespace") (has .object.kind (list "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" "ClusterRoleBinding")) (has .object.metadata.name (list "cronjob-controller-jobs" "cronjob-controller-status" "cronjob-controller-metrics-reader")) }}
-{{- /* A cluster may have a release of this mode in each namespace, and these objects have none. */}}
-{{- $_ := set .object.metadata "name" (printf "%s-%s" .object.metadata.name .namespace) }}
+{{- if and (has $values.mode (list "single-namespace" "instance")) (has .object.kind (list "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" "ClusterRoleBinding")) (has .object.metadata.name (list "cronjob-controller-jobs" "cronjob-controller-status" "cronjob-controller-metrics-reader")) }}
+{{- /* A cluster may have several releases of these modes, and these objects have no namespace. */}}
+{{- $_ := set .object.metadata "name" (printf "%s-%s" .object.metadata.name (ternary .instance .namespace (eq $values.mode "instance"))) }}
 {{- if eq .object.kind "ValidatingAdmissionPolicyBinding" }}{{ $_ := set .object.spec "policyName" .object.metadata.name }}{{ end }}
 {{- end }}
 {{- if and (eq .object.kind "ValidatingAdmissionPolicyBinding") (eq .object.metadata.name "cronjob-controller-annotation-values") }}

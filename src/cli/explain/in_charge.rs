@@ -49,11 +49,12 @@ impl InCharge {
         if !cron_job.controller_kind.is_in_tree {
             return Self::Own;
         }
-        let by_leases = || match leases.map(Leases::are_there) {
-            Some([true, false]) => Some(false),
-            Some([false, true]) => Some(true),
-            _ => None,
-        };
+        let by_leases =
+            || match leases.map(|leases| leases.are_there(cron_job.controller_kind, &cron_job.name.namespace)) {
+                Some([true, false]) => Some(false),
+                Some([false, true]) => Some(true),
+                _ => None,
+            };
         let by_annotation = cron_job.handover.managed.then_some(true);
         match in_tree_wrote(json).or(by_annotation).or_else(by_leases) {
             Some(true) => Self::InTree,

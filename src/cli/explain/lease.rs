@@ -1,9 +1,8 @@
 //! What the lease of the controller says about it.
 //!
-//! Guarantees: the lease is the one under which the controller works, the newest if there are several. A holder
-//! counts as gone only well after its lease has expired, so that a clock that differs by some seconds changes no answer. Pure.
-
-use std::collections::HashMap;
+//! Guarantees: the lease is the one under which the controller works; of several instances, that of the instance which works in
+//! the CronJob's namespace, and the newest of those. A holder counts as gone only well after its lease has expired, so that a clock
+//! that differs by some seconds changes no answer. Pure.
 
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use crate::api::ControllerKind;
 use crate::cli::output::stretch;
-use crate::leader_election::LeaderElectionRecord;
+use crate::leader_election::{Coverage, LeaderElectionRecord};
 use crate::options::PROGRAM;
 
 /// The lease that `manifests/tutorial` names, as the kubebuilder book does.
@@ -32,49 +31,83 @@ pub struct ControllerLease {
     in_tree_renewed: Option<DateTime<Utc>>,
 }
 
-/// The leases of a cluster that may be those of controllers, by name; of several with one name, the newest.
+/// The leases of a cluster that may be those of controllers.
 #[derive(Clone, Debug, Default)]
-pub struct Leases(HashMap<String, ControllerLease>);
+pub struct Leases {
+    /// Of the instances of this controller, with what each works on; an older version does not say it.
+    own: Vec<(ControllerLease, Option<Coverage>)>,
+    /// Of kube-controller-manager; the newest.
+    in_tree: Option<ControllerLease>,
+}
 
 impl Leases {
     /// Picks them from all leases of a cluster.
     pub fn of(leases: &[Lease]) -> Self {
         let mut found = Self::default();
         for lease in steps::each(leases.iter()) {
-            let name = lease.metadata.name.clone().unwrap_or_default();
-            if ![PROGRAM, TUTORIAL, IN_TREE].contains(&&*name) {
-                continue;
-            }
+            let (name, coverage) = (lease.metadata.name.as_deref().unwrap_or_default(), Coverage::of(lease));
             let lease = ControllerLease::read(lease);
-            let is_newest = found.0.get(&name).is_none_or(|known| known.record.renew_time <= lease.record.renew_time);
-            if is_newest {
-                found.0.insert(name, lease);
+            if name == IN_TREE {
+                let is_newest =
+                    found.in_tree.as_ref().is_none_or(|known| known.record.renew_time <= lease.record.renew_time);
+                if is_newest {
+                    found.in_tree = Some(lease);
+                }
+            } else if coverage.is_some() || [PROGRAM, TUTORIAL].contains(&name) {
+                found.own.push((lease, coverage));
             }
         }
         found
     }
 
-    /// Whether there is a lease of this controller, and one of kube-controller-manager.
-    pub fn are_there(&self) -> [bool; 2] {
-        [PROGRAM, IN_TREE].map(|name| self.0.contains_key(name))
+    /// Whether there is a lease of an instance of this controller that works in the namespace, and one of kube-controller-manager.
+    pub fn are_there(&self, controller_kind: ControllerKind, namespace: &str) -> [bool; 2] {
+        [self.own(controller_kind, namespace).is_some(), self.in_tree.is_some()]
     }
 
     /// The lease of kube-controller-manager.
     pub fn in_tree(&self) -> Option<ControllerLease> {
-        self.0.get(IN_TREE).cloned()
+        self.in_tree.clone()
     }
 
-    /// The lease under which CronJobs of that kind are worked on. A handed-over CronJob is not kube-controller-manager's.
-    pub fn controller(&self, controller_kind: ControllerKind, handed_over: bool) -> Option<ControllerLease> {
-        let own = [PROGRAM, TUTORIAL].iter().filter_map(|name| self.0.get(*name));
-        let own = own.max_by_key(|lease| lease.record.renew_time).cloned();
-        let in_tree = self.0.get(IN_TREE).filter(|_| controller_kind.is_in_tree && !handed_over);
-        match own {
+    /// The lease under which CronJobs of that kind are worked on in the namespace. A handed-over CronJob is not
+    /// kube-controller-manager's.
+    pub fn controller(
+        &self,
+        controller_kind: ControllerKind,
+        namespace: &str,
+        handed_over: bool,
+    ) -> Option<ControllerLease> {
+        let in_tree = self.in_tree.as_ref().filter(|_| controller_kind.is_in_tree && !handed_over);
+        match self.own(controller_kind, namespace).cloned() {
             Some(own) => {
                 Some(ControllerLease { in_tree_renewed: in_tree.and_then(|lease| lease.record.renew_time), ..own })
             }
             None => in_tree.cloned(),
         }
+    }
+
+    /// That no instance of this controller works in the namespace, as a part of a sentence.
+    pub fn absence(&self, namespace: &str) -> String {
+        if self.own.is_empty() {
+            return format!("{PROGRAM} has no Lease");
+        }
+        format!("no instance of {PROGRAM} works in namespace {namespace}, as their Leases say")
+    }
+
+    /// The leases that are held at `now`, with what the instance of each works on.
+    pub fn instances(&self, now: DateTime<Utc>) -> Vec<(&ControllerLease, &Coverage)> {
+        let own = self.own.iter().filter_map(|(lease, coverage)| Some((lease, coverage.as_ref()?)));
+        own.filter(|(lease, _)| !lease.record.holder_identity.is_empty() && !lease.is_expired(now)).collect()
+    }
+
+    /// The newest lease of an instance that works on that kind in the namespace, or may do so.
+    fn own(&self, controller_kind: ControllerKind, namespace: &str) -> Option<&ControllerLease> {
+        let is_meant = |coverage: &Option<Coverage>| {
+            coverage.as_ref().is_none_or(|coverage| coverage.includes(controller_kind.name, namespace))
+        };
+        let meant = self.own.iter().filter(|(_, coverage)| is_meant(coverage)).map(|(lease, _)| lease);
+        meant.max_by_key(|lease| lease.record.renew_time)
     }
 }
 

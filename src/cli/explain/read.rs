@@ -214,7 +214,7 @@ pub async fn read(
     let warnings = warnings.map(said).map_err(|error| error.to_string());
     let leases = read_leases(client).await;
     let in_charge = InCharge::take(&mut cron_job, &text, Some(&leases), flags);
-    let lease = lease_of(&leases, controller_kind, in_charge);
+    let lease = lease_of(&leases, &cron_job, in_charge);
     Ok(Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease })
 }
 
@@ -229,14 +229,10 @@ pub(in crate::cli) async fn read_leases(client: &Client) -> Leases {
 }
 
 /// The lease of the controller that runs a CronJob.
-pub(crate) fn lease_of(
-    leases: &Leases,
-    controller_kind: ControllerKind,
-    in_charge: InCharge,
-) -> Option<ControllerLease> {
+pub(crate) fn lease_of(leases: &Leases, cron_job: &CronJob, in_charge: InCharge) -> Option<ControllerLease> {
     match in_charge {
         InCharge::InTree => leases.in_tree(),
-        _ => leases.controller(controller_kind, in_charge.is_handed_over()),
+        _ => leases.controller(cron_job.controller_kind, &cron_job.name.namespace, in_charge.is_handed_over()),
     }
 }
 

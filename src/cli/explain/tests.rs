@@ -12,6 +12,7 @@ use crate::api::{ControllerKind, Interner, Object};
 use crate::cli::cluster::{ControllerFlags, read_all};
 use crate::cli::explain::lease::Leases;
 use crate::cli::output::{Format, Report as _, render};
+use crate::leader_election::Coverage;
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
@@ -772,7 +773,7 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
     for (sentence, change, jobs, held, state, summary) in rows {
         let leases: Vec<Lease> =
             held.iter().map(|(holder, renewed)| lease("cronjob-controller", holder, renewed)).collect();
-        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, false);
+        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", false);
         let facts = Facts { lease, ..facts(&change, jobs) };
         let told = explain(&facts, Zone::UTC, instant(at));
         assert_eq!((told.state, told.summary), (state, summary), "{sentence}");
@@ -787,7 +788,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
     ];
     let change = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-22T09:57:00Z"}});
     let told = |handed_over: bool, now: &str| {
-        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, handed_over);
+        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", handed_over);
         let in_charge = if handed_over { InCharge::HandedOver } else { InCharge::Unknown };
         let facts = Facts { in_charge, lease, ..facts(&change, vec![]) };
         explain(&facts, Zone::UTC, instant(now))
@@ -801,7 +802,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
 #[test]
 fn abandoned_lease_is_noted_whatever_the_state() {
     let old = lease("cronjob-controller", "pod-a", "2026-11-22T08:00:00.000000Z");
-    let lease = Leases::of(&[old]).controller(ControllerKind::CronJob, false);
+    let lease = Leases::of(&[old]).controller(ControllerKind::CronJob, "shop", false);
     let facts = Facts { lease, ..facts(&json!({}), vec![]) };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     let want = "No run starts until a controller is running: pod-a, which holds the lease kube-system/cronjob-controller, last \
@@ -832,10 +833,48 @@ fn lease_is_that_of_the_controller() {
     ];
     for (sentence, leases, controller_kind, want) in rows {
         let leases: Vec<Lease> = leases.iter().map(|(name, second)| lease(name, "p", &at(*second))).collect();
-        let found = Leases::of(&leases).controller(controller_kind, false);
+        let found = Leases::of(&leases).controller(controller_kind, "shop", false);
         let want = want.map(|name| format!("kube-system/{name}"));
         assert_eq!(found.map(|lease| lease.name), want, "{sentence}");
     }
+}
+
+#[test]
+fn lease_is_that_of_the_instance_that_works_in_the_namespace() {
+    let instance = |name: &str, second: u32, controllers: &[&str], namespaces: &[&str]| {
+        let mut lease = lease(name, "p", &format!("2026-11-22T10:00:{second:02}.000000Z"));
+        let namespaces: Vec<String> = namespaces.iter().map(|name| (*name).to_owned()).collect();
+        lease.metadata.annotations = Some(Coverage::new(controllers.iter().copied(), &namespaces).annotations());
+        lease
+    };
+    let mut leases = vec![
+        instance("one", 1, &["cronjob"], &["a", "b"]),
+        instance("two", 2, &["cronjob"], &["c"]),
+        instance("three", 3, &["tutorial"], &[]),
+        instance("four", 0, &["cronjob"], &["b"]),
+    ];
+    let (cron_job, tutorial) = (ControllerKind::CronJob, ControllerKind::Tutorial);
+    let found = |leases: &[Lease], kind: ControllerKind, namespace: &str| {
+        let leases = Leases::of(leases);
+        let found = leases.controller(kind, namespace, false);
+        assert_eq!(leases.are_there(kind, namespace), [found.is_some(), false], "{namespace}");
+        found.map(|lease| lease.name.trim_start_matches("kube-system/").to_owned())
+    };
+    let rows = [
+        (cron_job, "a", Some("one")),
+        (cron_job, "b", Some("one")),
+        (cron_job, "c", Some("two")),
+        (cron_job, "d", None),
+        (tutorial, "a", Some("three")),
+    ];
+    for (kind, namespace, want) in rows {
+        assert_eq!(found(&leases, kind, namespace).as_deref(), want, "{namespace}");
+    }
+    assert_eq!(Leases::default().absence("d"), "cronjob-controller has no Lease");
+    let absence = "no instance of cronjob-controller works in namespace d, as their Leases say";
+    assert_eq!(Leases::of(&leases).absence("d"), absence);
+    leases.push(lease("cronjob-controller", "p", "2026-11-22T10:00:05.000000Z"));
+    assert_eq!(found(&leases, cron_job, "d").as_deref(), Some("cronjob-controller"), "an older version does not say");
 }
 
 /// A case, the jobs; the notes.

@@ -29,6 +29,8 @@ pub enum Code {
     LongName,
     /// Both controllers start Jobs of the same CronJob.
     TwoControllers,
+    /// Two instances of this controller work on the same CronJobs.
+    OverlappingInstances,
     /// kube-controller-manager's CronJob controller has worked.
     InTreeIsOn,
     /// kube-controller-manager runs, and nothing shows whether its CronJob controller does.
@@ -41,7 +43,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the report.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::OldSlot,
         Self::ScheduleDiffers,
         Self::LimitsDiffer,
@@ -52,6 +54,7 @@ impl Code {
         Self::TimeZoneInSchedule,
         Self::LongName,
         Self::TwoControllers,
+        Self::OverlappingInstances,
         Self::InTreeIsOn,
         Self::InTreeMayBeOn,
         Self::MissingRight,
@@ -71,6 +74,9 @@ impl Code {
             Self::TimeZoneInSchedule => ("time-zone-in-schedule", "The time zone is in spec.schedule."),
             Self::LongName => ("long-name", "The name is longer than the API server allows today."),
             Self::TwoControllers => ("two-controllers", "Two controllers work on the same CronJobs."),
+            Self::OverlappingInstances => {
+                ("overlapping-instances", "Two instances of this controller work on the same CronJobs.")
+            }
             Self::InTreeIsOn => ("in-tree-is-on", "The CronJob controller of kube-controller-manager is on."),
             Self::InTreeMayBeOn => {
                 ("in-tree-may-be-on", "The CronJob controller of kube-controller-manager may be on.")

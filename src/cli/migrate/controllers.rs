@@ -10,9 +10,9 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use super::read::{Seen, Written};
 use super::{Cluster, Code, Finding, Object};
-use crate::cli::explain::lease::{IN_TREE, Leases, SKEW};
+use crate::cli::explain::lease::{ControllerLease, IN_TREE, Leases, SKEW};
 use crate::cli::output::{count, stretch};
-use crate::leader_election::LeaderElectionRecord;
+use crate::leader_election::{Coverage, LeaderElectionRecord};
 use crate::options::PROGRAM;
 
 /// The managers in the name of which the in-tree controller writes: the program's file name, also where kube-controller-manager
@@ -97,7 +97,28 @@ pub(super) fn manages_all(cron_jobs: &[Seen], now: DateTime<Utc>) -> Option<Stri
 pub(super) fn find(cluster: &Cluster, now: DateTime<Utc>) -> Vec<Finding> {
     let leases = cluster.leases.as_deref().unwrap_or_default();
     let in_tree = in_tree_is_on(&cluster.cron_jobs, now).or_else(|| in_tree_may_be_on(leases, now));
-    two_controllers(&cluster.cron_jobs, leases, now).into_iter().chain(in_tree).collect()
+    let overlapping = overlapping_instances(&Leases::of(leases), now);
+    two_controllers(&cluster.cron_jobs, leases, now).into_iter().chain(in_tree).chain(overlapping).collect()
+}
+
+/// Each two instances of this controller that work on the same CronJobs.
+fn overlapping_instances(leases: &Leases, now: DateTime<Utc>) -> Vec<Finding> {
+    let mut instances = leases.instances(now);
+    instances.sort_by_key(|(lease, _)| &lease.name);
+    let pairs =
+        instances.iter().enumerate().flat_map(|(at, one)| instances[at + 1..].iter().map(move |two| (one, two)));
+    let finding = |((one, of_one), (two, of_two)): (&(&ControllerLease, &Coverage), &(&ControllerLease, &Coverage))| {
+        let shared = of_one.shared_with(of_two)?;
+        let (namespace, name) = one.name.split_once('/')?;
+        let object = Object::named("Lease", namespace, name);
+        let message = format!(
+            "{object} and Lease {} are those of two instances that both work in {shared}. No slot runs twice, but each does all the \
+             work, and until one of them stops, Forbid and Replace rest on the Jobs that both see.",
+            two.name
+        );
+        Some(Finding::new(Code::OverlappingInstances, object, message))
+    };
+    pairs.filter_map(finding).collect()
 }
 
 fn in_tree_is_on(cron_jobs: &[Seen], now: DateTime<Utc>) -> Option<Finding> {
@@ -144,7 +165,7 @@ fn two_controllers(cron_jobs: &[Seen], leases: &[Lease], now: DateTime<Utc>) -> 
     let leases = Leases::of(leases);
     let evidence = |seen: &Seen| {
         let Seen { cron_job, handed_over: false, writers, .. } = seen else { return None };
-        let lease = leases.controller(cron_job.controller_kind, true)?;
+        let lease = leases.controller(cron_job.controller_kind, &cron_job.name.namespace, true)?;
         let is_led = !lease.is_expired(now) && !lease.record.holder_identity.is_empty();
         let since = lease.record.acquire_time.filter(|_| is_led)?.max(now - RECENT);
         let in_tree = writers.in_tree.clone().filter(|write| write.time > since + SKEW)?;

@@ -4,6 +4,8 @@
 //! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. An object that has changed since it was read
 //! is read and judged again. An object that cannot be changed affects no other.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::Client;
 use schedule::{Schedule, Zone};
@@ -15,7 +17,7 @@ use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
 use crate::cli::cluster::{ATTEMPTS, CHANGES, ControllerFlags, Scope, read_text, set_standing};
-use crate::cli::explain::lease::Leases;
+use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, list};
 use crate::cli::explain::rehearsal::Rehearsal;
 use crate::cli::output::{Report, count, moment};
@@ -208,7 +210,8 @@ pub(super) async fn hand_over_with(
     }));
     let mut remarks = Vec::new();
     if *direction == Direction::Handover {
-        remarks.extend(nothing_runs(client, now).await);
+        let namespaces = changed.iter().filter_map(|changed| changed.object.namespace.as_deref());
+        remarks.extend(nothing_runs(client, namespaces.collect(), now).await);
     }
     Ok(Handovers { direction: *direction, dry_run: *dry_run, cron_jobs: changed, remarks })
 }
@@ -294,14 +297,13 @@ fn starts_in_tree(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String
     Some(format!("The in-tree controller starts {job}: no controller has started it yet."))
 }
 
-/// That no controller can run what is handed over, as far as the leases say.
-async fn nothing_runs(client: &Client, now: DateTime<Utc>) -> Option<String> {
-    let leases = read_if_allowed(client, LEASES).await.ok()?;
-    let lease = Leases::of(&leases).controller(ControllerKind::CronJob, true);
-    if lease.as_ref().is_some_and(|lease| !lease.is_expired(now)) {
-        return None;
-    }
-    let state = lease.map_or_else(|| format!("{PROGRAM} has no Lease"), |lease| lease.state(now));
+/// That no controller can run what is handed over in one of these namespaces, as far as the leases say.
+async fn nothing_runs(client: &Client, namespaces: BTreeSet<&str>, now: DateTime<Utc>) -> Option<String> {
+    let leases = Leases::of(&read_if_allowed(client, LEASES).await.ok()?);
+    let lease = |namespace| (namespace, leases.controller(ControllerKind::CronJob, namespace, true));
+    let is_dead = |lease: &ControllerLease| lease.is_expired(now);
+    let (namespace, lease) = namespaces.into_iter().map(lease).find(|(_, lease)| lease.as_ref().is_none_or(is_dead))?;
+    let state = lease.map_or_else(|| leases.absence(namespace), |lease| lease.state(now));
     Some(format!("Nothing runs what is handed over until a controller with --manage=annotated runs: {state}."))
 }
 

@@ -135,10 +135,11 @@ impl Right {
         })
     }
 
-    /// Whether no Job starts without it. Without Events only the reports are missing, and the right to update finalizers is
-    /// needed with one admission plugin only.
+    /// Whether no Job starts without it. Without Events only the reports are missing, the right to update finalizers is
+    /// needed with one admission plugin only, and the list of leases shows other instances.
     fn is_vital(&self) -> bool {
         !["events", "cronjobs/finalizers"].contains(&&*self.resource)
+            && (&*self.resource, &*self.verb) != ("leases", "list")
     }
 }
 

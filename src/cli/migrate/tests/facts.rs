@@ -6,6 +6,7 @@ use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use super::super::rights::Review;
 use super::super::{flow_schemas, read, rights, schedules};
 use super::*;
+use crate::leader_election::Coverage;
 
 fn read_differently(change: &Value, now: &str) -> Vec<(Code, bool, String)> {
     let found = schedules::find(&seen(change, vec![]), Zone::UTC, instant(now));
@@ -191,6 +192,44 @@ fn controllers_that_work_are_found_by_what_they_wrote() {
         cluster.cron_jobs[0].handed_over = true;
         let want: Vec<Code> = want.into_iter().filter(|code| *code != Code::TwoControllers).collect();
         assert_eq!(of_controllers(&cluster), want, "{sentence}, and handed over");
+    }
+}
+
+#[test]
+fn instances_that_work_in_the_same_namespaces_are_found() {
+    const LATELY: &str = "2026-11-23T09:59:58Z";
+    let instance = |name: &str, holder: &str, renewed: &str, namespaces: &[&str]| {
+        let mut lease = lease(name, holder, renewed, renewed);
+        let namespaces: Vec<String> = namespaces.iter().map(|name| (*name).to_owned()).collect();
+        lease.metadata.annotations = Some(Coverage::new(["cronjob"], &namespaces).annotations());
+        lease
+    };
+    let one = || instance("one", "a", LATELY, &["shop", "bank"]);
+    let rows = [
+        ("alone", vec![one()], vec![]),
+        ("apart", vec![one(), instance("two", "b", LATELY, &["mill"])], vec![]),
+        (
+            "one for all namespaces",
+            vec![instance("two", "b", LATELY, &[]), one()],
+            vec![
+                "Lease kube-system/one and Lease kube-system/two are those of two instances that both work in namespaces bank, shop.",
+            ],
+        ),
+        ("no longer held", vec![one(), instance("two", "", LATELY, &[])], vec![]),
+        ("no longer renewed", vec![one(), instance("two", "b", "2026-11-23T09:50:00Z", &[])], vec![]),
+        ("an older version", vec![one(), lease("cronjob-controller", "b", LATELY, LATELY)], vec![]),
+        (
+            "three",
+            vec![one(), instance("two", "b", LATELY, &["shop"]), instance("three", "c", LATELY, &["shop", "bank"])],
+            vec!["one and Lease kube-system/three", "one and Lease kube-system/two", "three and Lease kube-system/two"],
+        ),
+    ];
+    for (sentence, leases, want) in rows {
+        let found = findings(&Cluster { leases: Ok(leases), ..empty() }, &ControllerFlags::default(), instant(NOW));
+        assert!(found.changes_nothing(), "{sentence}");
+        let messages: Vec<String> = found.list.into_iter().map(|finding| finding.message).collect();
+        assert_eq!(messages.len(), want.len(), "{sentence}: {messages:?}");
+        assert!(messages.iter().zip(want).all(|(message, part)| message.contains(part)), "{sentence}: {messages:?}");
     }
 }
 
