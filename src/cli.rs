@@ -135,9 +135,9 @@ pub fn run(
         }
         Command::NextIn(target, question, format) => {
             let flags = ControllerFlags { zone: question.zone, seed: Arc::clone(&question.seed) };
-            let (cron_job, in_charge) = wait(explain::read::connect_and_read_cron_job(target, &flags))?;
-            let answer = next::cron_jobs::CronJobRuns::of(&cron_job, question, clock.now());
-            let answer = answer.run_by(in_charge.sentence(&cron_job));
+            let now = clock.now();
+            let (cron_job, who) = wait(explain::read::connect_and_read_cron_job(target, &flags, now))?;
+            let answer = next::cron_jobs::CronJobRuns::of(&cron_job, question, now).run_by(who);
             let answer = next::cron_jobs::Answer::One(Box::new(answer));
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
         }

@@ -24,6 +24,20 @@ pub struct Handover {
     pub managed: bool,
     /// Whether [`SUSPEND_ANNOTATION`] is `true`.
     pub suspend: bool,
+    /// Whether one of them has another value, which counts as false.
+    pub has_other: bool,
+}
+
+impl Handover {
+    /// Reads the values of [`MANAGED_ANNOTATION`] and [`SUSPEND_ANNOTATION`].
+    pub fn read([managed, suspend]: [Option<&str>; 2]) -> Self {
+        let is_other = |value: Option<&str>| value.is_some_and(|value| value != "true");
+        Self {
+            managed: managed == Some("true"),
+            suspend: suspend == Some("true"),
+            has_other: is_other(managed) || is_other(suspend),
+        }
+    }
 }
 
 /// The three values that decide which controller runs a batch/v1 CronJob beside the in-tree one, and whether it is suspended.
@@ -61,10 +75,10 @@ impl Standing {
     /// Handed over, and suspended exactly if it was.
     #[must_use]
     pub fn handed_over(self) -> Self {
-        Self { handover: Handover { managed: true, suspend: self.is_suspended() }, spec_suspend: true }
+        if self.is_handed_over() { self } else { Self::of_this_controller(self.is_suspended()) }
     }
 
-    /// The in-tree controller's, without annotations, and suspended exactly if it was.
+    /// The in-tree controller's, without annotations of any value, and suspended exactly if it was.
     #[must_use]
     pub fn taken_back(self) -> Self {
         Self { handover: Handover::default(), spec_suspend: self.is_suspended() }
@@ -74,11 +88,18 @@ impl Standing {
     /// and start its Jobs.
     #[must_use]
     pub fn with_suspend(self, suspend: bool) -> Self {
-        if self.is_handed_over() || (self.handover.managed && suspend) {
-            Self { handover: Handover { managed: true, suspend }, spec_suspend: true }
+        if self.is_suspended() == suspend {
+            self
+        } else if self.handover.managed {
+            Self::of_this_controller(suspend)
         } else {
             Self { spec_suspend: suspend, ..self }
         }
+    }
+
+    /// Handed over, and suspended or not.
+    fn of_this_controller(suspend: bool) -> Self {
+        Self { handover: Handover { managed: true, suspend, has_other: false }, spec_suspend: true }
     }
 
     /// The merge patch that changes these values into `wanted`, in one write.
@@ -88,7 +109,9 @@ impl Standing {
             (MANAGED_ANNOTATION, self.handover.managed, wanted.handover.managed),
             (SUSPEND_ANNOTATION, self.handover.suspend, wanted.handover.suspend),
         ];
-        let changed = pairs.into_iter().filter(|(_, before, after)| before != after);
+        // A merge patch may remove what does not exist.
+        let removes_other = self.handover.has_other && !wanted.handover.has_other;
+        let changed = pairs.into_iter().filter(|(_, before, after)| before != after || removes_other && !after);
         let annotations: Map<String, Value> =
             changed.map(|(name, _, after)| (name.to_owned(), annotation(after))).collect();
         let mut patch = json!({});
@@ -143,6 +166,7 @@ impl Manage {
 
 #[cfg(test)]
 mod tests {
+    use apiserver::merge_patch;
     use serde_json::json;
 
     use super::*;
@@ -191,7 +215,7 @@ mod tests {
 
     /// `managed`, `suspend`, `spec.suspend`.
     fn standing((managed, suspend, spec_suspend): (bool, bool, bool)) -> Standing {
-        Standing { handover: Handover { managed, suspend }, spec_suspend }
+        Standing { handover: Handover { managed, suspend, has_other: false }, spec_suspend }
     }
 
     type Values = (bool, bool, bool);
@@ -219,12 +243,8 @@ mod tests {
             assert_eq!(before.taken_back(), standing(taken_back), "{sentence}: taken back");
             for after in [before.handed_over(), before.taken_back()] {
                 assert_eq!(after.is_suspended(), before.is_suspended(), "{sentence}");
-                let mut object = json!({ "spec": { "suspend": false }, "metadata": { "annotations": {} } });
-                merge(&mut object, &Standing::default().patch(before));
-                merge(&mut object, &before.patch(after));
-                let annotations = object["metadata"]["annotations"].clone();
                 assert_eq!(
-                    Standing::of(&cron_job(object["spec"]["suspend"] == true, &annotations), false),
+                    patched(&json!({}), false, Standing::default().patch(before), before.patch(after)),
                     after,
                     "{sentence}"
                 );
@@ -232,18 +252,37 @@ mod tests {
         }
     }
 
-    fn merge(object: &mut Value, patch: &Value) {
-        match (object.as_object_mut(), patch) {
-            (Some(object), Value::Object(patch)) => {
-                for (key, value) in patch {
-                    if value.is_null() {
-                        object.remove(key);
-                    } else {
-                        merge(object.entry(key.clone()).or_insert_with(|| json!({})), value);
-                    }
-                }
-            }
-            _ => *object = patch.clone(),
+    /// What a CronJob with these annotations is after both patches.
+    fn patched(annotations: &Value, spec_suspend: bool, first: Value, second: Value) -> Standing {
+        let mut object = json!({ "spec": { "suspend": spec_suspend }, "metadata": { "annotations": annotations } });
+        for patch in [first, second] {
+            merge_patch(&mut object, &patch);
+        }
+        Standing::of(&cron_job(object["spec"]["suspend"] == true, &object["metadata"]["annotations"]), false)
+    }
+
+    #[test]
+    fn other_values_of_the_annotations_count_as_false_and_a_take_back_removes_them() {
+        let of = |managed: &str, suspend: &str| json!({ MANAGED_ANNOTATION: managed, SUSPEND_ANNOTATION: suspend });
+        // What it is, the annotations, spec.suspend; whether it is handed over, and suspended.
+        let table = [
+            ("handed over, and suspended by another value", of("true", "yes"), true, true, false),
+            ("half handed over, and suspended by another value", of("true", "True"), false, false, false),
+            ("handed over by another value", of("yes", "true"), true, false, true),
+            ("neither of them, in-tree", of("yes", ""), false, false, false),
+            ("false", of("false", "false"), false, false, false),
+        ];
+        for (sentence, annotations, spec_suspend, handed_over, suspended) in table {
+            let before = Standing::of(&cron_job(spec_suspend, &annotations), false);
+            assert_eq!((before.is_handed_over(), before.is_suspended()), (handed_over, suspended), "{sentence}");
+            let after = |wanted: Standing| patched(&annotations, spec_suspend, json!({}), before.patch(wanted));
+            let back = Standing { handover: Handover::default(), spec_suspend: suspended };
+            assert_ne!(before, back, "{sentence}: there is something to remove");
+            assert_eq!(after(before.taken_back()), back, "{sentence}: taken back");
+            let over = after(before.handed_over());
+            assert_eq!((over.is_handed_over(), over.is_suspended()), (true, suspended), "{sentence}: handed over");
+            assert_eq!(before.with_suspend(suspended), before, "{sentence}: it is so already");
+            assert_eq!(after(before.with_suspend(!suspended)).is_suspended(), !suspended, "{sentence}");
         }
     }
 

@@ -26,8 +26,8 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
-pub(super) use held::beside_a_resumption;
 use held::first_of;
+pub(super) use held::{Resumed, Resumption, resumed};
 pub use in_charge::InCharge;
 pub use read::Facts;
 use read::Said;
@@ -75,8 +75,11 @@ pub struct Explanation {
     /// Which controller runs it.
     pub(crate) controller: InCharge,
     pub(crate) state: State,
-    /// The answer in one or two sentences.
+    /// Who runs it, and the answer in one or two sentences.
     pub(crate) summary: String,
+    /// The answer alone.
+    #[serde(skip)]
+    pub(crate) why: String,
     /// The lines of the annotation that replaces `spec.schedule`, on one line; else `spec.schedule`.
     pub(crate) schedule: String,
     /// The zone of the schedule; `None` for `@every` and for an unreadable zone.
@@ -136,26 +139,6 @@ pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
     Case::new(facts, local, now).explain()
 }
 
-/// What a suspended CronJob does when it is resumed. Times are for people.
-pub(super) enum Resumption {
-    /// It starts this missed run at once.
-    Starts(String),
-    /// It waits for this run.
-    Waits(String),
-    /// It does not run.
-    Never,
-}
-
-/// What follows if the suspended CronJob is resumed at `now`, and how many due runs are passed over, where more than
-/// [`MANY`] count as one more.
-pub(super) fn resumption(facts: &Facts, local: Zone, now: DateTime<Utc>) -> (Resumption, usize) {
-    let case = Case::new(facts, local, now);
-    let resumption = case.resumption();
-    let due = case.slots_since_the_last().take(MANY + 2).count();
-    let passed_over = due.saturating_sub(usize::from(matches!(resumption, Resumption::Starts(_))));
-    (resumption, passed_over.min(MANY + 1))
-}
-
 /// When a Job started.
 fn since(job: &Job) -> DateTime<Utc> {
     job.start_time.unwrap_or(job.creation_timestamp)
@@ -183,10 +166,9 @@ impl<'a> Case<'a> {
 
     /// The explanation.
     pub(crate) fn explain(&self) -> Explanation {
-        let (state, summary) = self.verdict();
+        let (state, why) = self.verdict();
         let controller = self.facts.in_charge;
-        let who = controller.sentence(self.cron_job);
-        let summary = if who.is_empty() { summary } else { format!("{who} {summary}") };
+        let who = controller.sentence(self.cron_job, self.facts.lease.as_ref(), self.now);
         let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
         let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(since(job)) };
@@ -196,7 +178,8 @@ impl<'a> Case<'a> {
             name: cron_job.name.name.to_string(),
             controller,
             state,
-            summary,
+            summary: format!("{who} {why}"),
+            why,
             schedule: self.written_schedule().to_owned(),
             time_zone: self.schedule().and_then(Schedule::zone).map(Zone::name),
             last_run: self.last_run(),

@@ -22,7 +22,7 @@ use serde::Serialize;
 pub use code::Code;
 pub use handover::{Direction, Handovers, Request, hand_over};
 pub use read::Cluster;
-pub(in crate::cli) use read::in_tree_wrote;
+pub(crate) use read::in_tree_wrote;
 use read::{LEASES, Seen, read_if_allowed};
 pub use rights::Account;
 

@@ -218,7 +218,7 @@ impl<'a> History<'a> {
             let why = "a change of the CronJob passed it over, or a policy did".to_owned();
             return (Fate::Skipped, Reason::PassedOver, why);
         }
-        let summary = &*self.explanation.summary;
+        let summary = &*self.explanation.why;
         let (fate, reason, why) = match self.explanation.state {
             State::Suspended => (Fate::Skipped, Reason::Suspended, "it is suspended now"),
             State::Blocked if self.has_limit() => (Fate::Skipped, Reason::Limit, summary),
@@ -249,7 +249,8 @@ impl<'a> History<'a> {
 
 /// Who runs it, after its name.
 fn by(controller: InCharge) -> String {
-    if controller == InCharge::Unknown { String::new() } else { format!(" ({})", controller.word()) }
+    let word = if controller == InCharge::Unknown { "controller not known" } else { controller.word() };
+    format!(" ({word})")
 }
 
 impl Report for Slots {

@@ -10,7 +10,7 @@ use schedule::Zone;
 
 use super::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError};
 use super::explain::read::{Target, read};
-use super::explain::{Facts, InCharge, MANY, Resumption, beside_a_resumption, resumption};
+use super::explain::{Facts, InCharge, MANY, Resumed, Resumption, resumed};
 use super::{Answer, CliError};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::terminal::PlainText;
@@ -56,7 +56,7 @@ pub(super) async fn set_suspended_with(
             );
             return Ok(Answer { is_good: false, ..answer(&text) });
         }
-        let text = if suspend { suspended(&facts) } else { resumed(&facts, flags.zone, now) };
+        let text = if suspend { suspended(&facts) } else { resumption(&facts, flags.zone, now) };
         if cluster::set_standing(client, &facts.cron_job, [before, wanted], &what).await? {
             return Ok(answer(&text));
         }
@@ -103,18 +103,17 @@ fn suspended(facts: &Facts) -> String {
     format!("is suspended{by}: no further run starts.{still_runs}{was}")
 }
 
-fn resumed(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
+fn resumption(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
     let whose = if facts.in_charge.is_handed_over() { " for the controller that it is handed over to" } else { "" };
-    let (held, deleted) = beside_a_resumption(facts, zone, now);
+    let Resumed { held, deleted, then, passed_over } = resumed(facts, zone, now);
     if let Some(why) = held {
         return format!("is resumed{whose}. {why}");
     }
-    let (resumption, passed_over) = resumption(facts, zone, now);
     let deleted: Vec<String> = deleted.iter().map(|name| name.name.to_string()).collect();
     let noun = facts.cron_job.controller_kind.child.kind;
     let first =
         if deleted.is_empty() { String::new() } else { format!("{noun} {} is deleted, and ", deleted.join(", ")) };
-    let then = match resumption {
+    let then = match then {
         Resumption::Starts(slot) => format!("{first}the missed run of {slot} starts at once"),
         Resumption::Waits(next) => format!("it runs at {next}"),
         Resumption::Never => "it does not run, because its schedule has no next time".to_owned(),

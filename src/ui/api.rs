@@ -192,7 +192,7 @@ impl Api {
     fn of_rows(&self, rows: &[Arc<Row>]) -> Vec<Arc<CronJob>> {
         let name = |row: &Arc<Row>| ObjectName::new(row.namespace.as_str(), row.name.as_str());
         let found = rows.iter().filter_map(|row| self.board.source.cron_jobs.get(&name(row)));
-        found.map(|watched| Arc::clone(&watched.cron_job)).collect()
+        found.map(|watched| self.board.source.seen(&watched).1).collect()
     }
 
     fn question<'a>(

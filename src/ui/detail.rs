@@ -161,7 +161,7 @@ mod tests {
             "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "namespace": "shop", "annotations": annotations},
             "spec": spec,
         });
-        let cron_job = Arc::new(read(object, "shop", &"".into()).unwrap().unwrap());
+        let cron_job = Arc::new(read(object, "shop", &"".into()).unwrap().unwrap().0);
         let clock: apimachinery::clock::SharedClock = Arc::new(apimachinery::clock::SystemClock);
         let source = Source::of_files(&[], false, "shop", &"".into(), &clock).unwrap();
         let zone = Zone::load(zone, Zone::UTC).unwrap();

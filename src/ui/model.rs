@@ -293,7 +293,7 @@ impl Board {
         let case = Case::new(&known.facts, self.zone, now);
         let told = case.explain();
         let urgency = Urgency::of(&told);
-        let cron_job = &watched.cron_job;
+        let cron_job = &known.facts.cron_job;
         let children: Vec<Arc<Job>> =
             known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
         let stats = CronJobStats::open(cron_job, &children);

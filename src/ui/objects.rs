@@ -4,7 +4,7 @@
 //! annotations as written, the end of a failed Job) is for display only and decides nothing. A long Job template is kept,
 //! because the rehearsal makes a Job from it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -12,25 +12,30 @@ use serde_json::value::RawValue;
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{ANNOTATIONS, PREFIX, WrittenBy};
-use crate::api::{DecodeError, Interner, Object, ObjectName, ResourceKind, Uid, identity_at};
-use crate::cli::cluster::ControllerFlags;
+use crate::api::{DecodeError, Interner, Manage, Object, ObjectName, ResourceKind, Uid, identity_at};
 use crate::cli::explain::InCharge;
+use crate::cli::explain::in_charge::without_policies;
+use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{Said, said};
+use crate::cli::migrate::in_tree_wrote;
 
 /// A CronJob.
 #[derive(Debug)]
 pub struct WatchedCronJob {
-    /// As the controller sees it that runs it.
+    /// As this controller sees it.
     pub cron_job: Arc<CronJob>,
-    /// Which controller runs it.
-    pub in_charge: InCharge,
+    /// As the in-tree controller sees it, once that was asked for.
+    in_tree: OnceLock<Arc<CronJob>>,
+    handed_over: bool,
+    /// Whose its status is.
+    in_tree_wrote: Option<bool>,
     /// The policy annotations, without their prefix, as written.
     pub policies: Box<[(Box<str>, Box<str>)]>,
 }
 
 impl WatchedCronJob {
     /// The CronJob with what its object's text says for display.
-    pub fn new(cron_job: CronJob, in_charge: InCharge, json: &str) -> Self {
+    pub fn new(cron_job: CronJob, handed_over: bool, in_tree_wrote: Option<bool>, json: &str) -> Self {
         let annotations = serde_json::from_str::<Annotated>(json).ok().and_then(|object| object.metadata.annotations);
         let policy = |(name, value): (String, Option<String>)| -> Option<(Box<str>, Box<str>)> {
             let meant = ANNOTATIONS.iter().find(|known| known.name == name && known.written_by == WrittenBy::User)?;
@@ -38,7 +43,20 @@ impl WatchedCronJob {
             Some((short.into(), value.unwrap_or_default().into()))
         };
         let policies = annotations.unwrap_or_default().into_iter().filter_map(policy).collect();
-        Self { cron_job: Arc::new(cron_job), in_charge, policies }
+        Self { cron_job: Arc::new(cron_job), in_tree: OnceLock::new(), handed_over, in_tree_wrote, policies }
+    }
+
+    /// Which controller runs it, and what that controller sees.
+    pub fn seen(&self, leases: &Leases) -> (InCharge, Arc<CronJob>) {
+        let in_charge = InCharge::of(&self.cron_job, self.handed_over, self.in_tree_wrote, leases);
+        let in_tree = || {
+            let mut cron_job = CronJob::clone(&self.cron_job);
+            without_policies(&mut cron_job);
+            Arc::new(cron_job)
+        };
+        let is_in_tree = in_charge == InCharge::InTree && self.cron_job.policies.is_some();
+        let cron_job = if is_in_tree { self.in_tree.get_or_init(in_tree) } else { &self.cron_job };
+        (in_charge, Arc::clone(cron_job))
     }
 }
 
@@ -60,8 +78,8 @@ impl Object for WatchedCronJob {
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         let mut cron_job = CronJob::decode(json, interner)?;
         // The seed of the controller is applied by the informer.
-        let in_charge = InCharge::take(&mut cron_job, json, None, &ControllerFlags::default());
-        Ok(Self::new(cron_job, in_charge, json))
+        let handed_over = Manage::Annotated.takes(&mut cron_job);
+        Ok(Self::new(cron_job, handed_over, in_tree_wrote(json), json))
     }
 }
 
@@ -187,5 +205,55 @@ impl Object for WatchedEvent {
             is_warning: type_.as_deref() == Some("Warning"),
             said: said(vec![raw]).pop(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use k8s_openapi::api::coordination::v1::Lease;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cli::cluster::ControllerFlags;
+
+    /// The page and `list` say the same of each CronJob, whatever its status, its annotations and the leases say.
+    #[test]
+    fn controller_and_what_it_sees_are_those_of_list() {
+        const KCM: &str = "kube-controller-manager";
+        const OWN: &str = "cronjob-controller";
+        let leases = |names: &[&str]| {
+            let lease = |name: &&str| serde_json::from_value(json!({"metadata": {"name": name}, "spec": {}})).unwrap();
+            Leases::of(&names.iter().map(lease).collect::<Vec<Lease>>())
+        };
+        let mut found = std::collections::HashSet::new();
+        for writer in [None, Some(KCM), Some(OWN)] {
+            for (managed, suspend) in [(false, false), (false, true), (true, false), (true, true)] {
+                let status = json!({"manager": writer, "subresource": "status", "time": "2026-11-22T09:00:00Z"});
+                let managers: Vec<Value> = writer.map(|_| status).into_iter().collect();
+                let json = json!({
+                    "metadata": {
+                        "name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1", "managedFields": managers,
+                        "annotations": {
+                            "cronjob-controller.dev/managed": managed.to_string(), "cronjob-controller.dev/exclude": "Sun",
+                        },
+                    },
+                    "spec": {"schedule": "0 2 * * *", "suspend": suspend, "jobTemplate": {}},
+                })
+                .to_string();
+                let watched = WatchedCronJob::decode(&json, &Interner::default()).unwrap();
+                for names in [&[] as &[&str], &[OWN], &[KCM], &[OWN, KCM]] {
+                    let mut cron_job = CronJob::decode(&json, &Interner::default()).unwrap();
+                    let want = InCharge::take(&mut cron_job, &json, &leases(names), &ControllerFlags::default());
+                    let (in_charge, seen) = watched.seen(&leases(names));
+                    assert_eq!(in_charge, want, "{writer:?} {managed} {suspend} {names:?}");
+                    let parts = |cron_job: &CronJob| (cron_job.spec.suspend, cron_job.policies.is_some());
+                    assert_eq!(parts(&seen), parts(&cron_job), "{writer:?} {managed} {suspend} {names:?}");
+                    found.insert(in_charge.word());
+                }
+            }
+        }
+        assert_eq!(found.len(), 4, "{found:?}");
     }
 }

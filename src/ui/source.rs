@@ -12,7 +12,6 @@ use std::time::Duration;
 use apimachinery::clock::SharedClock;
 use chrono::{DateTime, Utc};
 use futures::future::join3;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use schedule::Zone;
@@ -22,13 +21,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::UiError;
 use super::objects::{WatchedCronJob, WatchedEvent, WatchedJob};
+use crate::api::batch_v1::CronJob;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Object as _, ObjectName, ResourceKind};
 use crate::cache::{Informer, Observer, Operation, ReflectorError, ResourceEventHandler, Store};
 use crate::cli::check::sources;
 use crate::cli::cluster::Known;
 use crate::cli::explain::lease::Leases;
-use crate::cli::explain::read::{lease_of, list};
+use crate::cli::explain::read::{lease_of, list, read_leases};
 use crate::cli::explain::{Case, Facts, InCharge};
 use crate::cli::next::manifests;
 use crate::dev::manifests as files;
@@ -141,15 +141,16 @@ impl Source {
         for source in sources::read(paths, recursive)? {
             for files::Manifest { place, object } in files::parse(&source.file, &source.text)? {
                 let fault = |problem| UiError::CronJob { place: place.to_string(), problem };
-                let Some(mut cron_job) = manifests::read(object.clone(), namespace, seed).map_err(fault)? else {
+                let Some((mut cron_job, in_charge)) =
+                    manifests::read(object.clone(), namespace, seed).map_err(fault)?
+                else {
                     continue;
                 };
                 // The API server keeps whole seconds.
                 cron_job.creation_timestamp = DateTime::from_timestamp(clock.now().timestamp(), 0).unwrap_or_default();
                 let name = cron_job.name.clone();
-                let handed_over = cron_job.handover.managed && object["spec"]["suspend"] == true;
-                let in_charge = if handed_over { InCharge::HandedOver } else { InCharge::Unknown };
-                cron_jobs.upsert(WatchedCronJob::new(cron_job, in_charge, &object.to_string()));
+                let handed_over = in_charge.is_handed_over();
+                cron_jobs.upsert(WatchedCronJob::new(cron_job, handed_over, Some(false), &object.to_string()));
                 objects.insert(name, object);
             }
         }
@@ -182,9 +183,14 @@ impl Source {
         trouble
     }
 
+    /// Which controller runs a CronJob, as `explain` finds it, and what that controller sees.
+    pub fn seen(&self, watched: &WatchedCronJob) -> (InCharge, Arc<CronJob>) {
+        watched.seen(&self.leases.read())
+    }
+
     /// All that is known of a CronJob. A Job of another owner that has the name of a due run is among its Jobs.
     pub fn known(&self, watched: &WatchedCronJob, zone: Zone, now: DateTime<Utc>) -> Known {
-        let cron_job = &watched.cron_job;
+        let (in_charge, cron_job) = self.seen(watched);
         let jobs = self.jobs.by_controller(&cron_job.uid).iter().map(|watched| Arc::clone(&watched.job)).collect();
         let mut events = self.events.by_controller(&cron_job.uid);
         events.sort_by_key(|event| std::cmp::Reverse(event.said.as_ref().map(|said| said.time)));
@@ -193,11 +199,11 @@ impl Source {
         };
         let unread = self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned();
         let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
-        let lease = lease_of(&self.leases.read(), cron_job, watched.in_charge);
-        let facts = Facts { cron_job: Arc::clone(cron_job), in_charge: watched.in_charge, jobs, warnings, lease };
+        let lease = lease_of(&self.leases.read(), &cron_job, in_charge);
+        let facts = Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, lease };
         let mut known = Known { facts, events: said(&|_| true) };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
-        let taken = taken.filter(|taken| !taken.job.is_child_of(cron_job));
+        let taken = taken.filter(|taken| !taken.job.is_child_of(&cron_job));
         known.facts.jobs.extend(taken.map(|taken| Arc::clone(&taken.job)));
         known
     }
@@ -239,12 +245,15 @@ impl Source {
     async fn read_leases(&self, cancel: &CancellationToken) {
         let Origin::Cluster(client) = &self.origin else { return };
         loop {
-            let path = "/apis/coordination.k8s.io/v1/leases";
-            // Every node has a lease in a namespace of its own.
-            let found = list(client, path, "&fieldSelector=metadata.namespace!=kube-node-lease").await;
-            let found = found.into_iter().flatten().filter_map(|raw| serde_json::from_str::<Lease>(raw.get()).ok());
-            let found: Vec<Lease> = found.collect();
-            *self.leases.write() = Leases::of(&found);
+            let found = read_leases(client).await;
+            let before = std::mem::replace(&mut *self.leases.write(), found.clone());
+            for watched in self.cron_jobs.list() {
+                let CronJob { controller_kind, name, .. } = &*watched.cron_job;
+                let [now, then] = [&found, &before].map(|leases| leases.are_held(*controller_kind, &name.namespace));
+                if now != then {
+                    self.changes.add(name.clone());
+                }
+            }
             if cancel.run_until_cancelled(tokio::time::sleep(LEASE_PERIOD)).await.is_none() {
                 return;
             }
@@ -344,5 +353,66 @@ impl ResourceEventHandler<WatchedEvent> for Handler {
 
     fn on_delete(&self, last: &Arc<WatchedEvent>, _final_state_unknown: bool) {
         self.of_event(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use apimachinery::clock::TestClock;
+    use apiserver::{ApiServer, Config};
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::cluster::create;
+
+    /// The status of a CronJob that has never run says nothing.
+    #[tokio::test(start_paused = true)]
+    async fn leases_say_which_controller_runs_a_cron_job_and_whether_its_policies_count() {
+        let clock = TestClock::new("2026-11-19T03:00:00Z".parse().unwrap());
+        let client = ApiServer::new(Config::builtin(clock)).client();
+        let template = json!({"spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}}});
+        let cron_job = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob",
+            "metadata": {"name": "new", "annotations": {"cronjob-controller.dev/exclude": "Sun"}},
+            "spec": {"schedule": "0 2 * * *", "jobTemplate": template},
+        });
+        let post = async |collection: &str, object: &Value| {
+            create(&client, collection, object.to_string().into_bytes(), "create").await.unwrap();
+        };
+        post("/apis/batch/v1/namespaces/default/cronjobs", &cron_job).await;
+        let lease = async |name: &str, renewed: &str| {
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
+                "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed},
+            });
+            post("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", &lease).await;
+        };
+        lease("kube-controller-manager", "2026-11-19T02:00:00.000000Z").await;
+        let (source, informers) = Source::of_cluster(client.clone(), None, &"".into());
+        let cancel = CancellationToken::new();
+        let running = tokio::spawn(informers.run(Arc::clone(&source), cancel.clone()));
+        let seen = async || {
+            tokio::time::sleep(LEASE_PERIOD + Duration::from_secs(1)).await;
+            let name = ObjectName::new("default", "new");
+            let watched = source.cron_jobs.get(&name).unwrap();
+            let (in_charge, cron_job) = source.seen(&watched);
+            let known = source.known(&watched, Zone::UTC, "2026-11-19T03:00:00Z".parse().unwrap());
+            assert_eq!(known.facts.in_charge, in_charge);
+            (in_charge, cron_job.policies.is_some(), source.changes.take().contains(&name))
+        };
+        assert_eq!(seen().await, (InCharge::InTree, false, true), "only kube-controller-manager runs");
+        assert_eq!(seen().await, (InCharge::InTree, false, false), "nothing has changed");
+        lease("cronjob-controller", "2026-11-19T03:00:00.000000Z").await;
+        assert_eq!(
+            seen().await,
+            (InCharge::Own, true, true),
+            "this one holds a lease, and the other does not any more"
+        );
+        cancel.cancel();
+        running.await.unwrap();
     }
 }

@@ -101,8 +101,8 @@ pub fn runs(board: &Board, watched: &WatchedCronJob) -> Vec<Run> {
 pub fn line(board: &Board, name: &ObjectName, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<Line> {
     let watched = board.source.cron_jobs.get(name)?;
     let (now, zone): (_, Zone) = (board.clock.now(), board.zone);
-    let cron_job = &watched.cron_job;
     let known = board.source.known(&watched, zone, now);
+    let cron_job = &known.facts.cron_job;
     let (since, until) = (cron_job.nominal(from) - TimeDelta::seconds(1), cron_job.nominal(to));
     let (judged, cut) = History::new(&known, zone, now).judged(since, until, MARKS);
     let slots = judged.into_iter().filter(|judged| judged.fate != Fate::Started);
@@ -164,7 +164,7 @@ mod tests {
                 "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"},
                 "spec": {"schedule": schedule, "suspend": suspend},
             });
-            let mut cron_job = read(object, "shop", &"".into()).unwrap().unwrap();
+            let mut cron_job = read(object, "shop", &"".into()).unwrap().unwrap().0;
             cron_job.creation_timestamp = now;
             expected(&cron_job, Zone::UTC, (hour(-1), to), now)
         };

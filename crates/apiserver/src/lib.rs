@@ -88,6 +88,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::admission::WebhookCaller;
 pub use self::object::Object;
+pub use self::patch::merge_patch;
 pub use self::pending_write::{WebhookAnswer, WebhookCall};
 pub use self::registry::{Column, NameRule, Resource, Strategy};
 pub use self::service::{ApiService, MAX_BODY};

@@ -162,8 +162,7 @@ impl Annotations<'_> {
 
     /// The annotations that hand a CronJob over to this controller.
     pub fn handover(&self) -> Handover {
-        let is_true = |text: &Option<Text<'_>>| text.as_deref() == Some("true");
-        Handover { managed: is_true(&self.managed), suspend: is_true(&self.suspend) }
+        Handover::read([self.managed.as_deref(), self.suspend.as_deref()])
     }
 
     /// Whether a backfill of the CronJob `uid` is under way.

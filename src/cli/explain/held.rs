@@ -9,7 +9,8 @@ use chrono::{DateTime, Utc};
 use schedule::Zone;
 use schedule::missed::newest_start;
 
-use super::{Case, Facts, MAX_WARNINGS, Resumption, State};
+use super::rehearsal::Rehearsal;
+use super::{Case, Facts, MANY, MAX_WARNINGS, State};
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::manage::SUSPEND_ANNOTATION;
@@ -34,22 +35,42 @@ pub(super) fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -
     format!("{}{more}", names.join(", "))
 }
 
-/// What a resumption at `now` does beside a start: what holds the CronJob nevertheless, in sentences, or the running Jobs that are
-/// deleted.
-pub(in crate::cli) fn beside_a_resumption(
-    facts: &Facts,
-    local: Zone,
-    now: DateTime<Utc>,
-) -> (Option<String>, Vec<ObjectName>) {
+/// What a suspended CronJob does when it is resumed. Times are for people.
+pub(in crate::cli) enum Resumption {
+    /// It starts this missed run at once.
+    Starts(String),
+    /// It waits for this run.
+    Waits(String),
+    /// It does not run.
+    Never,
+}
+
+/// What a resumption does.
+pub(in crate::cli) struct Resumed {
+    /// What holds the CronJob nevertheless, in sentences.
+    pub held: Option<String>,
+    /// The running Jobs that are deleted.
+    pub deleted: Vec<ObjectName>,
+    /// What the CronJob does.
+    pub then: Resumption,
+    /// How many due runs are passed over, where more than [`MANY`] count as one more.
+    pub passed_over: usize,
+}
+
+/// What follows if the suspended CronJob is resumed at `now`.
+pub(in crate::cli) fn resumed(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Resumed {
+    let due = Case::new(facts, local, now).slots_since_the_last().take(MANY + 2).count();
     let mut cron_job = CronJob::clone(&facts.cron_job);
     resume(&mut cron_job, now);
     let jobs = facts.jobs.clone();
     let resumed =
         Facts { cron_job: Arc::new(cron_job), in_charge: facts.in_charge, jobs, warnings: Ok(Vec::new()), lease: None };
     let case = Case::new(&resumed, local, now);
-    let (state, summary) = case.verdict();
+    let (state, why) = case.verdict();
     let runs = matches!(state, State::Waiting | State::Starting | State::Overdue | State::BeingDeleted);
-    ((!runs).then_some(summary), case.sync.replaced)
+    let then = case.what_follows(&case.sync);
+    let passed_over = due.saturating_sub(usize::from(matches!(then, Resumption::Starts(_)))).min(MANY + 1);
+    Resumed { held: (!runs).then_some(why), deleted: case.sync.replaced, then, passed_over }
 }
 
 /// Makes it what it is after a resume at `now`, an edit that the object does not show yet.
@@ -62,7 +83,8 @@ fn resume(cron_job: &mut CronJob, now: DateTime<Utc>) {
 
 impl Case<'_> {
     pub(super) fn suspended(&self) -> String {
-        let then = match self.resumption() {
+        let resumed = self.rehearse(|cron_job| resume(cron_job, self.now), &self.facts.jobs, self.now);
+        let then = match self.what_follows(&resumed) {
             Resumption::Starts(slot) => format!("the missed run of {slot} would start at once"),
             Resumption::Waits(next) => format!("it would run at {next}"),
             Resumption::Never => "it would not run either".to_owned(),
@@ -72,8 +94,8 @@ impl Case<'_> {
         format!("It does not run: it is suspended ({by}). If it were resumed now, {then}.")
     }
 
-    pub(super) fn resumption(&self) -> Resumption {
-        let resumed = self.rehearse(|cron_job| resume(cron_job, self.now), &self.facts.jobs, self.now);
+    /// What a resumed CronJob does, of which that is the sync.
+    fn what_follows(&self, resumed: &Rehearsal) -> Resumption {
         match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
             (Some((_, slot)), _) => Resumption::Starts(self.moment(*slot)),
             (None, Some(next)) => Resumption::Waits(self.moment(next.slot)),

@@ -1,12 +1,14 @@
 //! Which controller runs a CronJob, as far as the cluster says.
 //!
 //! Guarantees: a CronJob that is handed over is this controller's. Of any other, the newest write to its status says whose it is,
-//! unless the object was edited since; then the handover annotation, and then the leases. A CronJob that the in-tree controller
-//! runs has no policies, because that controller reads none. Pure.
+//! unless the object was edited since; then the leases say, and the handover annotation where they leave it open. A CronJob that the
+//! in-tree controller runs has no policies, because that controller reads none. Where nothing says, or no lease of that controller
+//! is held, that is said. Pure.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::lease::Leases;
+use super::lease::{ControllerLease, Leases};
 use crate::api::Manage;
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
@@ -32,31 +34,34 @@ pub enum InCharge {
 
 impl InCharge {
     /// Which controller runs the CronJob, just decoded from `json`. Afterwards it reads as that controller reads it.
-    pub fn take(cron_job: &mut CronJob, json: &str, leases: Option<&Leases>, flags: &ControllerFlags) -> Self {
-        let found = Self::of(cron_job, json, leases);
+    pub fn take(cron_job: &mut CronJob, json: &str, leases: &Leases, flags: &ControllerFlags) -> Self {
+        let handed_over = Manage::Annotated.takes(cron_job);
+        let found = Self::of(cron_job, handed_over, in_tree_wrote(json), leases);
         if found == Self::InTree {
-            PolicyOptions { enabled: false, ..PolicyOptions::default() }.apply(cron_job);
+            without_policies(cron_job);
         } else {
             flags.apply(cron_job);
         }
         found
     }
 
-    fn of(cron_job: &mut CronJob, json: &str, leases: Option<&Leases>) -> Self {
-        if Manage::Annotated.takes(cron_job) {
+    /// Which controller runs the CronJob. `in_tree_wrote` is what its status says.
+    pub fn of(cron_job: &CronJob, handed_over: bool, in_tree_wrote: Option<bool>, leases: &Leases) -> Self {
+        if handed_over {
             return Self::HandedOver;
         }
         if !cron_job.controller_kind.is_in_tree {
             return Self::Own;
         }
-        let by_leases =
-            || match leases.map(|leases| leases.are_there(cron_job.controller_kind, &cron_job.name.namespace)) {
-                Some([true, false]) => Some(false),
-                Some([false, true]) => Some(true),
-                _ => None,
-            };
-        let by_annotation = cron_job.handover.managed.then_some(true);
-        match in_tree_wrote(json).or(by_annotation).or_else(by_leases) {
+        let is_half_handed_over = cron_job.handover.managed;
+        let is_in_tree =
+            in_tree_wrote.or_else(|| match leases.are_held(cron_job.controller_kind, &cron_job.name.namespace) {
+                // With --manage=annotated it does not run one that is half handed over, and no lease tells which flag it has.
+                [true, false] => (!is_half_handed_over).then_some(false),
+                [false, true] => Some(true),
+                _ => is_half_handed_over.then_some(true),
+            });
+        match is_in_tree {
             Some(true) => Self::InTree,
             Some(false) => Self::Own,
             None => Self::Unknown,
@@ -74,22 +79,38 @@ impl InCharge {
             Self::Own => PROGRAM,
             Self::HandedOver => "handed over",
             Self::InTree => "in-tree",
-            Self::Unknown => "-",
+            Self::Unknown => "not known",
         }
     }
 
-    /// A sentence; empty where nothing is known.
-    pub fn sentence(self, cron_job: &CronJob) -> String {
-        match self {
-            Self::Own => format!("{PROGRAM} runs it."),
-            Self::HandedOver => format!("It is handed over: {PROGRAM} runs it."),
-            Self::InTree if cron_job.handover.managed => {
-                format!("The in-tree controller runs it: {MANAGED_ANNOTATION} is \"true\", but spec.suspend is false.")
+    /// A sentence about who runs it at `now`. `lease` is that of its controller.
+    pub fn sentence(self, cron_job: &CronJob, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> String {
+        let is_meant = |lease: &&ControllerLease| lease.is_in_tree() == (self == Self::InTree);
+        let ended = match lease.filter(is_meant) {
+            Some(lease) if lease.is_expired(now) => Some("its lease has run out"),
+            None if self == Self::HandedOver => Some("no lease shows that it runs"),
+            _ => None,
+        };
+        let half = format!("{MANAGED_ANNOTATION} is \"true\", but spec.suspend is false");
+        match (self, ended) {
+            (Self::Own, None) => format!("{PROGRAM} runs it."),
+            (Self::Own, Some(ended)) => format!("{PROGRAM} ran it, and {ended}."),
+            (Self::HandedOver, None) => format!("It is handed over: {PROGRAM} runs it."),
+            (Self::HandedOver, Some(ended)) => format!("It is handed over to {PROGRAM}, and {ended}."),
+            (Self::InTree, None) if cron_job.handover.managed => format!("The in-tree controller runs it: {half}."),
+            (Self::InTree, None) => "The in-tree controller runs it.".to_owned(),
+            (Self::InTree, Some(ended)) => format!("The in-tree controller ran it, and {ended}."),
+            (Self::Unknown, _) => {
+                let why = if cron_job.handover.managed { format!(": {half}") } else { String::new() };
+                format!("It is not known which controller runs it{why}. What follows holds if {PROGRAM} does.")
             }
-            Self::InTree => "The in-tree controller runs it.".to_owned(),
-            Self::Unknown => String::new(),
         }
     }
+}
+
+/// Makes it what the in-tree controller sees, which reads no policies.
+pub fn without_policies(cron_job: &mut CronJob) {
+    PolicyOptions { enabled: false, ..PolicyOptions::default() }.apply(cron_job);
 }
 
 #[cfg(test)]
@@ -139,7 +160,7 @@ mod tests {
         use InCharge::{HandedOver, InTree, Own, Unknown};
         let (none, managed) = (json!({}), json!({"cronjob-controller.dev/managed": "true"}));
         let no = json!({"cronjob-controller.dev/managed": "false"});
-        let rows: [Row<'_>; 14] = [
+        let rows: [Row<'_>; 19] = [
             ("handed over", &[(KCM, LATE)], EARLY, &managed, true, &[KCM], HandedOver),
             ("annotated, and spec.suspend is false", &[], EARLY, &managed, false, &[PROGRAM, KCM], InTree),
             ("annotated with --manage=all", &[(PROGRAM, LATE)], EARLY, &managed, false, &[PROGRAM, KCM], Own),
@@ -150,6 +171,11 @@ mod tests {
             ("edited since, as by a take-back", &[(PROGRAM, EARLY)], LATE, &none, false, &[PROGRAM, KCM], Unknown),
             ("a record of its own since", &[(PROGRAM, LATE), ("own record", LATE)], EARLY, &none, false, &[KCM], Own),
             ("reverted since", &[(PROGRAM, EARLY)], LATE, &managed, false, &[PROGRAM, KCM], InTree),
+            ("annotated, and only in-tree", &[], EARLY, &managed, false, &[KCM], InTree),
+            ("annotated, and only this one", &[], EARLY, &managed, false, &[PROGRAM], Unknown),
+            ("annotated, and no lease can be read", &[], EARLY, &managed, false, &[], InTree),
+            ("edited in the second of the write", &[(PROGRAM, LATE)], LATE, &none, false, &[PROGRAM, KCM], Unknown),
+            ("in-tree writes at once", &[(KCM, LATE)], LATE, &none, false, &[PROGRAM, KCM], InTree),
             ("never run, and only in-tree", &[], EARLY, &none, false, &[KCM], InTree),
             ("never run, and only this one", &[], EARLY, &none, false, &[PROGRAM], Own),
             ("never run, and both", &[], EARLY, &none, false, &[PROGRAM, KCM], Unknown),
@@ -158,16 +184,82 @@ mod tests {
         for (sentence, writes, edited, annotations, suspend, names, want) in rows {
             let json = object(writes, edited, annotations, suspend).to_string();
             let mut cron_job = CronJob::decode(&json, &Interner::default()).unwrap();
-            let found = InCharge::take(&mut cron_job, &json, Some(&leases(names)), &ControllerFlags::default());
+            let found = InCharge::take(&mut cron_job, &json, &leases(names), &ControllerFlags::default());
             assert_eq!(found, want, "{sentence}");
             assert_eq!(cron_job.policies.is_some(), want != InTree, "{sentence}: its policies");
             assert_eq!(cron_job.spec.suspend, suspend && want != HandedOver, "{sentence}: its suspension");
-            assert_eq!(found.sentence(&cron_job).contains("in-tree"), want == InTree, "{sentence}");
+            let said = found.sentence(&cron_job, None, LATE.parse().unwrap());
+            assert_eq!(said.contains("in-tree"), want == InTree, "{sentence}");
+            assert_eq!(said.contains("not known"), want == Unknown, "{sentence}");
         }
         let json = object(&[(KCM, LATE)], EARLY, &managed, true).to_string();
         let mut cron_job = CronJob::decode(&json, &Interner::default()).unwrap();
         cron_job.controller_kind = ControllerKind::Tutorial;
-        let found = InCharge::take(&mut cron_job, &json, None, &ControllerFlags::default());
+        let found = InCharge::take(&mut cron_job, &json, &Leases::default(), &ControllerFlags::default());
         assert_eq!((found, cron_job.spec.suspend), (Own, true), "a kind that has no in-tree controller");
+    }
+
+    fn lease(name: &str, renewed: &str) -> Lease {
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "kube-system"},
+            "spec": {"holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": renewed.replace('Z', ".000000Z")},
+        }))
+        .unwrap()
+    }
+
+    /// The Lease of a controller that was removed stays.
+    #[test]
+    fn lease_counts_while_it_is_renewed() {
+        let (soon, none) = ("2026-11-22T09:00:20Z", json!({}));
+        let managed = json!({"cronjob-controller.dev/managed": "true"});
+        // What it is, the annotations, when this one renewed its lease, and when kube-controller-manager; the controller.
+        let rows = [
+            ("both", &none, LATE, soon, InCharge::Unknown),
+            ("this one is gone", &none, EARLY, LATE, InCharge::InTree),
+            ("in-tree is gone", &none, LATE, EARLY, InCharge::Own),
+            ("annotated, and both", &managed, LATE, soon, InCharge::InTree),
+            ("annotated, and this one is gone", &managed, EARLY, LATE, InCharge::InTree),
+            ("annotated, and in-tree is gone", &managed, LATE, EARLY, InCharge::Unknown),
+        ];
+        for (sentence, annotations, own, in_tree, want) in rows {
+            let json = object(&[], EARLY, annotations, false).to_string();
+            let mut cron_job = CronJob::decode(&json, &Interner::default()).unwrap();
+            let leases = Leases::of(&[lease(PROGRAM, own), lease(KCM, in_tree)]);
+            assert_eq!(InCharge::take(&mut cron_job, &json, &leases, &ControllerFlags::default()), want, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn controller_that_does_not_run_is_not_said_to_run_it() {
+        let json = object(&[], EARLY, &json!({}), false).to_string();
+        let cron_job = CronJob::decode(&json, &Interner::default()).unwrap();
+        let own =
+            |renewed: &str| Leases::of(&[lease(PROGRAM, renewed)]).controller(ControllerKind::CronJob, "shop", true);
+        let in_tree = |renewed: &str| Leases::of(&[lease(KCM, renewed)]).in_tree();
+        let rows = [
+            ("its lease is held", InCharge::Own, own(LATE), "cronjob-controller runs it."),
+            ("it has run out", InCharge::Own, own(EARLY), "cronjob-controller ran it, and its lease has run out."),
+            ("its lease has another name", InCharge::Own, in_tree(EARLY), "cronjob-controller runs it."),
+            ("it is held", InCharge::HandedOver, own(LATE), "It is handed over: cronjob-controller runs it."),
+            (
+                "it has run out",
+                InCharge::HandedOver,
+                own(EARLY),
+                "It is handed over to cronjob-controller, and its lease has run out.",
+            ),
+            (
+                "there is none",
+                InCharge::HandedOver,
+                None,
+                "It is handed over to cronjob-controller, and no lease shows that it runs.",
+            ),
+            ("held", InCharge::InTree, in_tree(LATE), "The in-tree controller runs it."),
+            ("run out", InCharge::InTree, in_tree(EARLY), "The in-tree controller ran it, and its lease has run out."),
+            ("not readable", InCharge::InTree, None, "The in-tree controller runs it."),
+        ];
+        for (sentence, in_charge, lease, want) in rows {
+            let said = in_charge.sentence(&cron_job, lease.as_ref(), LATE.parse().unwrap());
+            assert_eq!(said, want, "{in_charge:?}: {sentence}");
+        }
     }
 }

@@ -60,9 +60,12 @@ impl Leases {
         found
     }
 
-    /// Whether there is a lease of an instance of this controller that works in the namespace, and one of kube-controller-manager.
-    pub fn are_there(&self, controller_kind: ControllerKind, namespace: &str) -> [bool; 2] {
-        [self.own(controller_kind, namespace).is_some(), self.in_tree.is_some()]
+    /// Whether an instance of this controller that works in the namespace holds a lease, and kube-controller-manager. The lease of a
+    /// controller that is gone may still exist, but is not renewed while the other one is.
+    pub fn are_held(&self, controller_kind: ControllerKind, namespace: &str) -> [bool; 2] {
+        let both = [self.own(controller_kind, namespace), self.in_tree.as_ref()];
+        let newest = both.iter().flatten().filter_map(|lease| lease.record.renew_time).max();
+        both.map(|lease| lease.is_some_and(|lease| newest.is_none_or(|newest| !lease.is_expired(newest))))
     }
 
     /// The lease of kube-controller-manager.
@@ -122,6 +125,11 @@ impl ControllerLease {
     pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
         let lasts = TimeDelta::seconds(self.record.lease_duration_seconds.into());
         self.record.renew_time.is_none_or(|renewed| now - renewed > lasts + SKEW)
+    }
+
+    /// Whether it is that of kube-controller-manager.
+    pub fn is_in_tree(&self) -> bool {
+        self.name.ends_with(IN_TREE)
     }
 
     /// Whether it has expired, and kube-controller-manager does not run instead.

@@ -178,20 +178,23 @@ pub(super) async fn await_run(
     }
 }
 
-/// Reads one object alone from the cluster that `target` names; `flags` are those of the controller.
+/// Reads one object alone from the cluster that `target` names, and says who runs it; `flags` are those of the controller.
 ///
 /// # Errors
 /// When the cluster cannot be reached, or the object does not exist.
 pub async fn connect_and_read_cron_job(
     target: &Target,
     flags: &ControllerFlags,
-) -> Result<(CronJob, InCharge), CliError> {
+    now: DateTime<Utc>,
+) -> Result<(CronJob, String), CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
     let (mut cron_job, text) = read_cron_job(&client, target.controller_kind, namespace, &target.name).await?;
     let leases = read_leases(&client).await;
-    let in_charge = InCharge::take(&mut cron_job, &text, Some(&leases), flags);
-    Ok((cron_job, in_charge))
+    let in_charge = InCharge::take(&mut cron_job, &text, &leases, flags);
+    let lease = lease_of(&leases, &cron_job, in_charge);
+    let sentence = in_charge.sentence(&cron_job, lease.as_ref(), now);
+    Ok((cron_job, sentence))
 }
 
 /// Reads the facts about one object; `flags` are those of its controller.
@@ -213,13 +216,13 @@ pub async fn read(
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
     let warnings = warnings.map(said).map_err(|error| error.to_string());
     let leases = read_leases(client).await;
-    let in_charge = InCharge::take(&mut cron_job, &text, Some(&leases), flags);
+    let in_charge = InCharge::take(&mut cron_job, &text, &leases, flags);
     let lease = lease_of(&leases, &cron_job, in_charge);
     Ok(Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease })
 }
 
 /// The leases of controllers; none if they cannot be read.
-pub(in crate::cli) async fn read_leases(client: &Client) -> Leases {
+pub(crate) async fn read_leases(client: &Client) -> Leases {
     // Every node has a lease in a namespace of its own.
     let leases =
         list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use apimachinery::clock::TestClock;
-use apiserver::{ApiServer, Config};
+use apiserver::{ApiServer, Config, merge_patch};
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::{Value, json};
 
@@ -39,19 +39,8 @@ pub(in crate::cli) fn cron_job(change: &Value) -> Arc<CronJob> {
         },
         "status": {"lastScheduleTime": "2026-11-22T02:00:00Z"},
     });
-    merge(&mut object, change);
+    merge_patch(&mut object, change);
     Arc::new(CronJob::decode(&object.to_string(), &Interner::default()).unwrap())
-}
-
-fn merge(into: &mut Value, change: &Value) {
-    match (into.as_object_mut(), change) {
-        (Some(map), Value::Object(changes)) => {
-            for (key, value) in changes {
-                merge(map.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        _ => *into = change.clone(),
-    }
 }
 
 /// The Job of a slot, of CronJob `owner`; `end` is the condition that ended it.
@@ -93,7 +82,7 @@ fn check(rows: Vec<Row<'_>>) {
     for (sentence, change, jobs, now, state, summary, effect) in rows {
         let told = explained(&change, jobs, now);
         let next = told.next_run.as_ref().map(|run| run.effect.as_str());
-        assert_eq!((told.state, told.summary.as_str(), next), (state, summary, effect), "{sentence}");
+        assert_eq!((told.state, told.why.as_str(), next), (state, summary, effect), "{sentence}");
     }
 }
 
@@ -107,7 +96,7 @@ fn policies_are_explained() {
     let bad = explained(&annotated("spread", "soon"), vec![], NOW);
     assert_eq!(bad.state, State::BadPolicy);
     let start = "It does not run: cronjob-controller.dev/spread: \"soon\" is not allowed (";
-    assert!(bad.summary.starts_with(start), "{}", bad.summary);
+    assert!(bad.why.starts_with(start), "{}", bad.why);
 
     let change = annotated("spread", "1h");
     let offset = cron_job(&change).offset();
@@ -122,7 +111,7 @@ fn policies_are_explained() {
     assert_eq!(at(due + TimeDelta::seconds(1)), State::Starting);
 
     let over = explained(&annotated("not-after", "2026-11-22T09:00:00Z"), vec![], NOW);
-    assert_eq!(over.summary, "It does not run: its schedule and its policies leave no time in the next five years.");
+    assert_eq!(over.why, "It does not run: its schedule and its policies leave no time in the next five years.");
 }
 
 /// A case, annotations and spec; the schedule and the notes. It is Sunday.
@@ -397,7 +386,7 @@ fn resume_with_after_change_wait_is_said_to_start_nothing() {
         "status": {"lastScheduleTime": "2026-11-20T02:00:00Z"},
     });
     assert_eq!(
-        explained(&change, vec![], NOW).summary,
+        explained(&change, vec![], NOW).why,
         "It does not run: it is suspended (spec.suspend). If it were resumed now, it would run at Mon 2026-11-23 02:00:00 \
          +00:00."
     );
@@ -413,7 +402,7 @@ fn resume_with_after_change_wait_is_said_to_start_what_waits_for_its_spread() {
     assert!(due > slot + TimeDelta::seconds(1));
     for (now, next) in [(due - TimeDelta::seconds(1), due), (due, due + TimeDelta::days(1))] {
         let text = format!("If it were resumed now, it would run at {}.", moment(Zone::UTC, next));
-        let summary = explained(&change, vec![], &now.to_rfc3339()).summary;
+        let summary = explained(&change, vec![], &now.to_rfc3339()).why;
         assert!(summary.ends_with(&text), "{now}: {summary}");
     }
 }
@@ -515,12 +504,12 @@ fn due_run_that_does_not_start_has_a_reason() {
     let (thursday, today) = ("2026-11-19T02:00:00Z", "2026-11-22T02:00:00Z");
     let since_thursday = json!({"status": {"lastScheduleTime": thursday, "active": [active(thursday)]}});
     let mut forbid = since_thursday.clone();
-    merge(&mut forbid, &json!({"spec": {"concurrencyPolicy": "Forbid"}}));
+    merge_patch(&mut forbid, &json!({"spec": {"concurrencyPolicy": "Forbid"}}));
     let mut forbid_with_deadline = forbid.clone();
-    merge(&mut forbid_with_deadline, &json!({"spec": {"startingDeadlineSeconds": 36_000}}));
+    merge_patch(&mut forbid_with_deadline, &json!({"spec": {"startingDeadlineSeconds": 36_000}}));
     let unstarted = json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
     let mut too_late = unstarted.clone();
-    merge(&mut too_late, &json!({"spec": {"startingDeadlineSeconds": 600}}));
+    merge_patch(&mut too_late, &json!({"spec": {"startingDeadlineSeconds": 600}}));
     let blocked = "It is blocked: Job nightly-29917560 has been running for 3d08h, and concurrencyPolicy is \
                    Forbid. 3 runs were skipped since. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would \
                    start at once";
@@ -676,7 +665,7 @@ type LeaseRow<'a> = (&'a str, Value, Vec<Arc<Job>>, Option<(&'a str, &'a str)>, 
 fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease() {
     let minutely = |last: &str, more: Value| {
         let mut change = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": last}});
-        merge(&mut change, &more);
+        merge_patch(&mut change, &more);
         change
     };
     let at = "2026-11-22T10:00:30Z";
@@ -776,7 +765,7 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
         let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", false);
         let facts = Facts { lease, ..facts(&change, jobs) };
         let told = explain(&facts, Zone::UTC, instant(at));
-        assert_eq!((told.state, told.summary), (state, summary), "{sentence}");
+        assert_eq!((told.state, told.why), (state, summary), "{sentence}");
     }
 }
 
@@ -857,7 +846,7 @@ fn lease_is_that_of_the_instance_that_works_in_the_namespace() {
     let found = |leases: &[Lease], kind: ControllerKind, namespace: &str| {
         let leases = Leases::of(leases);
         let found = leases.controller(kind, namespace, false);
-        assert_eq!(leases.are_there(kind, namespace), [found.is_some(), false], "{namespace}");
+        assert_eq!(leases.are_held(kind, namespace), [found.is_some(), false], "{namespace}");
         found.map(|lease| lease.name.trim_start_matches("kube-system/").to_owned())
     };
     let rows = [
@@ -936,7 +925,8 @@ fn answer_comes_before_the_details() {
     assert_eq!(
         told.lines(),
         [
-            "CronJob shop/nightly: It is blocked: Job nightly-29917560 has been running for 3d08h, and \
+            "CronJob shop/nightly: It is not known which controller runs it. What follows holds if cronjob-controller does. It is \
+             blocked: Job nightly-29917560 has been running for 3d08h, and \
              concurrencyPolicy is Forbid. 3 runs were skipped since. If that Job ended now, the run of Sun 2026-11-22 \
              03:00:00 +01:00 would start at once.",
             "",

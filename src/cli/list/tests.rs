@@ -62,12 +62,12 @@ fn table_says_what_is_late_and_what_blocks() {
     let want = [
         "CRONJOB  CONTROLLER      STATE                 NEXT       LAST                                         LATE    BLOCKED BY"
             .to_owned(),
-        "shop/late - overdue               in 16h00m  1d08h ago, no longer exists                  8h00m   -".to_owned(),
-        "shop/wrong - unparseableSchedule   -          8h00m ago, no longer exists                  -       -".to_owned(),
+        "shop/late not known overdue               in 16h00m  1d08h ago, no longer exists                  8h00m   -".to_owned(),
+        "shop/wrong not known unparseableSchedule   -          8h00m ago, no longer exists                  -       -".to_owned(),
         format!(
-            "shop/nightly - blocked               in 16h00m  1d08h ago, has been running for 1d08h        8h00m   {blocker}"
+            "shop/nightly not known blocked               in 16h00m  1d08h ago, has been running for 1d08h        8h00m   {blocker}"
         ),
-        "shop/nightly - waiting               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
+        "shop/nightly not known waiting               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
     ];
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());

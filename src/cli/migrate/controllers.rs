@@ -10,6 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use super::read::{Seen, Written};
 use super::{Cluster, Code, Finding, Object};
+use crate::api::ControllerKind;
 use crate::cli::explain::lease::{ControllerLease, IN_TREE, Leases, SKEW};
 use crate::cli::output::{count, stretch};
 use crate::leader_election::{Coverage, LeaderElectionRecord};
@@ -21,6 +22,9 @@ const IN_TREE_MANAGERS: [&str; 4] = [IN_TREE, "k3s", "k3s-server", "kubelite"];
 
 /// How old evidence may be.
 const RECENT: TimeDelta = TimeDelta::hours(1);
+
+/// How long after a take-back this controller may write the status of a Job that it started before.
+const PENDING: TimeDelta = TimeDelta::seconds(10);
 
 /// How much the API server's times of one create may differ.
 const SAME_REQUEST: TimeDelta = TimeDelta::seconds(1);
@@ -58,10 +62,13 @@ impl Writers {
         writers
     }
 
-    /// Whether the newest write is the in-tree controller's; `None` if there is none, or it is before `edited`.
+    /// Whether the newest write is the in-tree controller's; `None` if there is none, or it may belong to what was before the
+    /// edit at `edited`.
     pub(super) fn is_in_tree(&self, edited: Option<DateTime<Utc>>) -> Option<bool> {
         let newest = self.in_tree.as_ref().max(self.own.as_ref())?;
-        (Some(newest.time) >= edited).then_some(Some(newest) != self.own.as_ref())
+        let is_in_tree = Some(newest) != self.own.as_ref();
+        let may_be_late = if is_in_tree { TimeDelta::zero() } else { PENDING };
+        (Some(newest.time) >= edited.map(|edited| edited + may_be_late)).then_some(is_in_tree)
     }
 
     fn add(&mut self, manager: &str, time: Option<DateTime<Utc>>, job: Option<&str>) {
@@ -86,12 +93,22 @@ impl Write {
     }
 }
 
-/// What shows that this controller works on CronJobs that are not handed over: its newest write to one, within the last hour.
-pub(super) fn manages_all(cron_jobs: &[Seen], now: DateTime<Utc>) -> Option<String> {
+/// What shows that this controller works on CronJobs that are not handed over: its newest write to one since the process that
+/// runs has acquired the Lease. Where no Lease says when that was, a write of the last hour.
+pub(super) fn manages_all(cron_jobs: &[Seen], leases: &[Lease], now: DateTime<Utc>) -> Option<String> {
+    let leases = Leases::of(leases);
+    let since = |seen: &Seen| {
+        let lease = leases.controller(ControllerKind::CronJob, &seen.cron_job.name.namespace, true);
+        let acquired = lease.filter(|lease| !lease.is_expired(now)).and_then(|lease| lease.record.acquire_time);
+        acquired.map_or(now - RECENT, |acquired| acquired + SKEW)
+    };
     let of_own = cron_jobs.iter().filter(|seen| seen.is_own && !seen.handed_over);
     let writes = of_own.filter_map(|seen| Some((seen.writers.own.as_ref()?, seen)));
-    let (write, seen) = writes.filter(|(write, _)| now - write.time <= RECENT).max_by_key(|(write, _)| *write)?;
-    Some(write.said(&seen.at(), now))
+    let (write, seen) = writes.filter(|(write, seen)| write.time >= since(seen)).max_by_key(|(write, _)| *write)?;
+    Some(format!(
+        "{PROGRAM} runs with --manage=all, since it {}, which is not handed over",
+        write.said(&seen.at(), now)
+    ))
 }
 
 pub(super) fn find(cluster: &Cluster, now: DateTime<Utc>) -> Vec<Finding> {

@@ -2,21 +2,24 @@
 //!
 //! Guarantees: for each CronJob one write changes the annotations and `spec.suspend` together, so that exactly one controller runs
 //! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. An object that has changed since it was read
-//! is read and judged again. An object that cannot be changed affects no other.
+//! is read and judged again. An object that cannot be changed affects no other. Nothing is handed to a controller with
+//! `--manage=all`, as far as its writes show that flag.
 
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::read::{Seen, seen};
-use super::{LEASES, Object, old_slots, read_if_allowed};
+use super::{LEASES, Object, controllers, old_slots, read_if_allowed};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
-use crate::cli::cluster::{ATTEMPTS, CHANGES, ControllerFlags, Scope, read_text, set_standing};
+use crate::cli::cluster::{ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError, read_text, set_standing};
+use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, list};
 use crate::cli::explain::rehearsal::Rehearsal;
@@ -133,8 +136,8 @@ impl Direction {
         }
     }
 
-    /// What a change means for the controllers, or why there is none.
-    fn effect(self, before: Standing, dry_run: bool) -> String {
+    /// What a change means for the controllers, or why there is none. `others` is the controller of what is not handed over.
+    fn effect(self, before: Standing, dry_run: bool, others: InCharge) -> String {
         let is_suspended = before.is_suspended();
         let is = if dry_run { "would be" } else { "is" };
         match (self, self.wanted(before) == before) {
@@ -149,12 +152,12 @@ impl Direction {
             (Self::Handover, _) => {
                 format!("{is} handed over: a controller with --manage=annotated runs it, and not the in-tree one.")
             }
-            (Self::Takeback, _) if is_suspended => format!("{is} taken back, and stays suspended, by spec.suspend."),
             (Self::Takeback, _) if !before.is_handed_over() => {
-                format!(
-                    "{is} freed of {MANAGED_ANNOTATION} and {SUSPEND_ANNOTATION}; the in-tree controller runs it already."
-                )
+                let then = if is_suspended { "it stays suspended" } else { "it is not handed over" };
+                format!("{is} freed of {MANAGED_ANNOTATION} and {SUSPEND_ANNOTATION}; {then}.")
             }
+            (Self::Takeback, _) if is_suspended => format!("{is} taken back, and stays suspended, by spec.suspend."),
+            (Self::Takeback, _) if others == InCharge::Own => format!("{is} taken back: {PROGRAM} runs it."),
             (Self::Takeback, _) => format!("{is} taken back: the in-tree controller runs it."),
         }
     }
@@ -183,10 +186,24 @@ pub(super) async fn hand_over_with(
 ) -> Result<Handovers, CliError> {
     let (kind, Request { direction, names, selector, dry_run }) = (ControllerKind::CronJob, request);
     let selector = if selector.is_empty() { String::new() } else { format!("&labelSelector={}", escaped(selector)) };
-    let cron_jobs = list(client, &kind.parent.path(namespace), &selector).await?;
     let jobs = list(client, &kind.child.path(namespace), "").await?;
     let jobs: Vec<&str> = jobs.iter().map(|raw| raw.get()).collect();
-    let (mut all, undecoded) = seen(cron_jobs.iter().map(|raw| raw.get()), &jobs, flags);
+    let look = async |selector: &str| {
+        let cron_jobs = list(client, &kind.parent.path(namespace), selector).await?;
+        Ok::<_, ReadError>(seen(cron_jobs.iter().map(|raw| raw.get()), &jobs, flags))
+    };
+    let (mut all, undecoded) = look(&selector).await?;
+    let leases: Option<Vec<Lease>> = read_if_allowed(client, LEASES).await.ok();
+    let evidence = |all: &[Seen]| controllers::manages_all(all, leases.as_deref().unwrap_or_default(), now);
+    let manages_all = if selector.is_empty() { evidence(&all) } else { evidence(&look("").await?.0) };
+    if let Some(evidence) = manages_all.as_ref().filter(|_| *direction == Direction::Handover) {
+        let what = "hand CronJobs over".to_owned();
+        let cause = format!(
+            "{evidence}: no controller would run what is handed over. Start {PROGRAM} with --manage=annotated first"
+        );
+        return Err(WriteError { what, cause }.into());
+    }
+    let others = if manages_all.is_some() { InCharge::Own } else { InCharge::InTree };
     if !names.is_empty() {
         let is_there = |name: &&String| all.iter().any(|seen| *seen.cron_job.name.name == ***name);
         if let Some(name) = names.iter().find(|name| !is_there(name)) {
@@ -198,7 +215,7 @@ pub(super) async fn hand_over_with(
     }
     let mut changed: Vec<Changed> = Vec::new();
     for seen in all {
-        changed.push(change(client, seen, *direction, *dry_run, flags, now).await);
+        changed.push(change(client, seen, (*direction, *dry_run), others, flags, now).await);
     }
     let undecoded = undecoded.into_iter().filter(|_| names.is_empty());
     changed.extend(undecoded.map(|(object, cause)| Changed {
@@ -211,7 +228,7 @@ pub(super) async fn hand_over_with(
     let mut remarks = Vec::new();
     if *direction == Direction::Handover {
         let namespaces = changed.iter().filter_map(|changed| changed.object.namespace.as_deref());
-        remarks.extend(nothing_runs(client, namespaces.collect(), now).await);
+        remarks.extend(leases.and_then(|leases| nothing_runs(&leases, namespaces.collect(), now)));
     }
     Ok(Handovers { direction: *direction, dry_run: *dry_run, cron_jobs: changed, remarks })
 }
@@ -219,8 +236,8 @@ pub(super) async fn hand_over_with(
 pub(super) async fn change(
     client: &Client,
     mut seen: Seen,
-    direction: Direction,
-    dry_run: bool,
+    (direction, dry_run): (Direction, bool),
+    others: InCharge,
     flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Changed {
@@ -244,11 +261,12 @@ pub(super) async fn change(
         };
         match written {
             Ok(true) => {
-                let message = format!("{object} {}", direction.effect(before, dry_run));
+                let message = format!("{object} {}", direction.effect(before, dry_run, others));
                 let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
                 let starts = match direction {
-                    _ if !is_changed || before.is_suspended() => None,
+                    _ if before.is_handed_over() == wanted.is_handed_over() || before.is_suspended() => None,
                     Direction::Handover => starts_here(&seen, flags.zone, now),
+                    Direction::Takeback if others == InCharge::Own => starts_here(&seen, flags.zone, now),
                     Direction::Takeback => starts_in_tree(&seen, flags.zone, now),
                 };
                 return Changed { object, outcome, suspended: before.is_suspended(), message, starts };
@@ -298,8 +316,8 @@ fn starts_in_tree(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String
 }
 
 /// That no controller can run what is handed over in one of these namespaces, as far as the leases say.
-async fn nothing_runs(client: &Client, namespaces: BTreeSet<&str>, now: DateTime<Utc>) -> Option<String> {
-    let leases = Leases::of(&read_if_allowed(client, LEASES).await.ok()?);
+fn nothing_runs(leases: &[Lease], namespaces: BTreeSet<&str>, now: DateTime<Utc>) -> Option<String> {
+    let leases = Leases::of(leases);
     let lease = |namespace| (namespace, leases.controller(ControllerKind::CronJob, namespace, true));
     let is_dead = |lease: &ControllerLease| lease.is_expired(now);
     let (namespace, lease) = namespaces.into_iter().map(lease).find(|(_, lease)| lease.as_ref().is_none_or(is_dead))?;

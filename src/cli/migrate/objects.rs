@@ -17,7 +17,7 @@ pub(super) fn find(cluster: &Cluster, now: DateTime<Utc>) -> Vec<Finding> {
         let message = format!("{object} cannot be decoded here, and this controller does not run it: {cause}.");
         Finding::new(Code::NotDecoded, object.clone(), message).changing_runs()
     });
-    of_each.chain(undecoded).chain(handed_over(&cluster.cron_jobs, now)).collect()
+    of_each.chain(undecoded).chain(handed_over(cluster, now)).collect()
 }
 
 /// The API server knows the zone, or it would have refused the CronJob.
@@ -55,7 +55,8 @@ fn wrong_values(seen: &Seen) -> Vec<Finding> {
 }
 
 /// With `--manage=all` this controller leaves those that are handed over suspended, as the in-tree controller does.
-fn handed_over(cron_jobs: &[Seen], now: DateTime<Utc>) -> Option<Finding> {
+fn handed_over(cluster: &Cluster, now: DateTime<Utc>) -> Option<Finding> {
+    let cron_jobs = &cluster.cron_jobs;
     let handed_over: Vec<&Seen> = cron_jobs.iter().filter(|seen| seen.handed_over && !seen.cron_job.deleting).collect();
     let object = Object::of(&handed_over.first()?.cron_job);
     let others = match handed_over.len() - 1 {
@@ -64,13 +65,11 @@ fn handed_over(cron_jobs: &[Seen], now: DateTime<Utc>) -> Option<Finding> {
     };
     let which = format!("{object} {others} handed over ({MANAGED_ANNOTATION})");
     let advice = "cronjob-controller migrate takeback gives them back to spec.suspend.";
-    let Some(evidence) = controllers::manages_all(cron_jobs, now) else {
+    let leases = cluster.leases.as_deref().unwrap_or_default();
+    let Some(evidence) = controllers::manages_all(cron_jobs, leases, now) else {
         let message = format!("{which}: no controller runs them where this one runs with --manage=all. {advice}");
         return Some(Finding::new(Code::HandedOver, object, message));
     };
-    let message = format!(
-        "{which}, and this controller runs with --manage=all, since it {evidence}, which is not handed over: no controller runs \
-         them. {advice}"
-    );
+    let message = format!("{which}, and {evidence}: no controller runs them. {advice}");
     Some(Finding::new(Code::HandedOver, object, message).changing_runs())
 }

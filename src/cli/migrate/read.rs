@@ -190,7 +190,7 @@ pub(super) fn seen<'a>(
 
 /// Whether the newest write to the status of this CronJob is the in-tree controller's, or this one's; `None` if there is none
 /// since the object was last edited.
-pub(in crate::cli) fn in_tree_wrote(json: &str) -> Option<bool> {
+pub(crate) fn in_tree_wrote(json: &str) -> Option<bool> {
     let written = Written::of(json);
     // This controller keeps records in annotations.
     let edits = written.managed_fields.iter().filter(|entry| entry.subresource.is_empty() && entry.manager != PROGRAM);

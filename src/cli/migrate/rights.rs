@@ -136,10 +136,10 @@ impl Right {
     }
 
     /// Whether no Job starts without it. Without Events only the reports are missing, the right to update finalizers is
-    /// needed with one admission plugin only, and the list of leases shows other instances.
+    /// needed with one admission plugin only, the list of leases shows other instances, and a watch of the own one only saves seconds.
     fn is_vital(&self) -> bool {
         !["events", "cronjobs/finalizers"].contains(&&*self.resource)
-            && (&*self.resource, &*self.verb) != ("leases", "list")
+            && !matches!((&*self.resource, &*self.verb), ("leases", "list" | "watch"))
     }
 }
 

@@ -1,8 +1,10 @@
 //! What the two controllers read differently in a CronJob.
 //!
 //! Guarantees: slots are the controller's, from the same code, with and without the policies. What the in-tree controller
-//! starts late is estimated as it does that. A difference after [`SLOTS`] slots is not looked for. Pure.
+//! starts late is estimated as it does that. A difference after [`SLOTS`] slots and after [`STRETCH`] is not looked for; the steps of the
+//! comparison are bounded. Pure.
 
+use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::{Observed, next_schedule_time};
 use schedule::{Schedule, Zone};
@@ -18,8 +20,12 @@ use crate::api::policy::{
 };
 use crate::cli::output::{moment, stretch};
 
-/// How many slots are compared.
+/// How many slots are compared, and for how long: the longer of both.
 const SLOTS: usize = 1000;
+const STRETCH: TimeDelta = TimeDelta::days(35);
+
+/// So many are compared at most: those of a schedule that runs each minute.
+const MOST_SLOTS: usize = 35 * 24 * 60;
 
 /// The longest name of a Job: its Pods have it as the value of a label.
 const MAX_JOB_NAME_LENGTH: usize = 63;
@@ -103,7 +109,7 @@ fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTi
     let schedule = policy.schedule(own);
     let (mut parts, mut first) = (Vec::new(), None);
     if !std::ptr::eq(schedule, own) {
-        let [only_in_tree, only_here] = differences(own, schedule, now);
+        let ([only_in_tree, only_here], compared) = differences(own, schedule, now);
         if let Some(slot) = only_in_tree {
             let annotation = left_out(policy, schedule, slot).unwrap_or(SCHEDULE);
             parts.push(format!("would run at {}, which {annotation} leaves out here", moment(zone, slot)));
@@ -114,7 +120,7 @@ fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTi
         }
         first = only_in_tree.into_iter().chain(only_here).min();
         if parts.is_empty() {
-            parts.push(format!("has the same next {SLOTS} slots, and other ones later"));
+            parts.push(format!("has the same slots until {}, and other ones later", moment(zone, compared)));
         }
     }
     let changes = first.is_some();
@@ -133,30 +139,32 @@ fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTi
     Some(Finding { slot: first.map(|slot| zone.at(slot)), ..finding })
 }
 
-/// The first slot after `now` that only `own` has, and the first that only `other` has.
-fn differences(own: &Schedule, other: &Schedule, now: DateTime<Utc>) -> [Option<DateTime<Utc>>; 2] {
+/// The first slot after `now` that only `own` has, and the first that only `other` has; and until when the slots were compared.
+fn differences(own: &Schedule, other: &Schedule, now: DateTime<Utc>) -> ([Option<DateTime<Utc>>; 2], DateTime<Utc>) {
     let (mut one, mut two) = (own.next_after(now), other.next_after(now));
-    let mut found = [None; 2];
-    for _ in 0..SLOTS {
-        match (one, two) {
-            (Some(slot), Some(same)) if slot == same => {
-                (one, two) = (own.next_after(slot), other.next_after(same));
-            }
-            (Some(slot), later) if later.is_none_or(|later| slot < later) => {
-                found[0] = found[0].or(one);
-                one = own.next_after(slot);
-            }
-            (_, Some(slot)) => {
-                found[1] = found[1].or(two);
-                two = other.next_after(slot);
-            }
-            (_, None) => break,
-        }
-        if found.iter().all(Option::is_some) {
+    let (mut found, mut compared) = ([None; 2], now);
+    for number in 0..MOST_SLOTS {
+        steps::add(1);
+        let Some(slot) = one.into_iter().chain(two).min() else { break };
+        let is_found = found.iter().any(Option::is_some);
+        if found.iter().all(Option::is_some) || number >= SLOTS && (is_found || slot - now > STRETCH) {
             break;
         }
+        compared = slot;
+        let (is_of_one, is_of_two) = (one == Some(slot), two == Some(slot));
+        if is_of_one {
+            one = own.next_after(slot);
+        }
+        if is_of_two {
+            two = other.next_after(slot);
+        }
+        match (is_of_one, is_of_two) {
+            (true, false) => found[0] = found[0].or(Some(slot)),
+            (false, true) => found[1] = found[1].or(Some(slot)),
+            _ => {}
+        }
     }
-    found
+    (found, compared)
 }
 
 /// The annotations that have no effect there when a slot is due.

@@ -77,7 +77,7 @@ pub struct CronJobRuns {
     left_out: Option<Vec<Omission>>,
     /// Whether no further run exists within the controller's search limit.
     ends: bool,
-    /// Which controller runs it.
+    /// Whose rules these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     controller: Option<String>,
     /// Why it does not run at all.
@@ -158,7 +158,7 @@ impl CronJobRuns {
     /// The same, with a sentence about the controller first.
     #[must_use]
     pub fn run_by(mut self, sentence: String) -> Self {
-        self.controller = Some(sentence).filter(|sentence| !sentence.is_empty());
+        self.controller = Some(sentence);
         self
     }
 

@@ -9,10 +9,13 @@ use serde_json::{Value, json};
 
 use super::cron_jobs::{Answer, CronJobRuns, Question};
 use crate::api::batch_v1::CronJob;
+use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object};
 use crate::cli::check::Source;
+use crate::cli::explain::InCharge;
 use crate::dev::manifests::{self, ManifestError, Place, documents};
+use crate::options::PROGRAM;
 
 /// Computes the answer for all CronJobs in the texts; objects of other kinds are passed over. `namespace` is that of objects
 /// without one.
@@ -37,7 +40,9 @@ pub fn next_of(
                     field: "the CronJob",
                     problem,
                 })?;
-                answers.extend(read.map(|cron_job| CronJobRuns::of(&cron_job, question, now)));
+                answers.extend(read.map(|(cron_job, in_charge)| {
+                    CronJobRuns::of(&cron_job, question, now).run_by(whose_rules(&cron_job, in_charge))
+                }));
             }
         }
     }
@@ -55,9 +60,23 @@ pub fn next_of(
     }
 }
 
-/// The CronJob in an object as the controller would see it, with the defaults of the API server; `None` for another kind.
+/// No cluster says which controller runs what is in a manifest.
+fn whose_rules(cron_job: &CronJob, in_charge: InCharge) -> String {
+    if in_charge.is_handed_over() {
+        format!("It is handed over: these are its runs under {PROGRAM} with --manage=annotated.")
+    } else if cron_job.controller_kind.is_in_tree && cron_job.handover.managed {
+        format!(
+            "These are its runs under {PROGRAM} with --manage=all: {MANAGED_ANNOTATION} is \"true\", but spec.suspend is false."
+        )
+    } else {
+        format!("These are its runs under {PROGRAM}.")
+    }
+}
+
+/// The CronJob in an object as this controller would see it, with the defaults of the API server, and whether it is handed over
+/// ([`InCharge::HandedOver`]) or not ([`InCharge::Own`]); `None` for another kind.
 /// `namespace` is that of objects without one, and `seed` the controller's `--spread-seed`.
-pub(crate) fn read(mut object: Value, namespace: &str, seed: &Arc<str>) -> Result<Option<CronJob>, String> {
+pub(crate) fn read(mut object: Value, namespace: &str, seed: &Arc<str>) -> Result<Option<(CronJob, InCharge)>, String> {
     let is_meant = |kind: &ControllerKind| {
         object["kind"] == kind.parent.kind && object["apiVersion"] == kind.parent.api_version().as_str()
     };
@@ -77,8 +96,8 @@ pub(crate) fn read(mut object: Value, namespace: &str, seed: &Arc<str>) -> Resul
     let mut cron_job =
         CronJob::decode(&object.to_string(), &Interner::default()).map_err(|error| error.source.to_string())?;
     PolicyOptions { enabled: true, seed: Arc::clone(seed) }.apply(&mut cron_job);
-    Manage::Annotated.takes(&mut cron_job);
-    Ok(Some(cron_job))
+    let in_charge = if Manage::Annotated.takes(&mut cron_job) { InCharge::HandedOver } else { InCharge::Own };
+    Ok(Some((cron_job, in_charge)))
 }
 
 #[cfg(test)]

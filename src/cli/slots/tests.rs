@@ -202,7 +202,7 @@ fn report_names_the_cron_job_and_joins_slots() {
         [
             "Since Fri 2026-11-20 02:00:00 +00:00:",
             "",
-            "CronJob shop/nightly",
+            "CronJob shop/nightly (controller not known)",
             "  Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00 (2 slots)   skipped   it is suspended now",
         ]
     );

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use apimachinery::clock::TestClock;
-use apiserver::{ApiServer, Config};
+use apiserver::{ApiServer, Config, merge_patch};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ async fn what_holds_a_resumed_cron_job_is_said() {
             "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "annotations": annotations},
             "spec": {"schedule": "0 2 * * *", "timeZone": "UTC", "suspend": true, "jobTemplate": template},
         });
-        crate::controller::tests::objects::merge(&mut object["spec"], spec);
+        merge_patch(&mut object["spec"], &spec);
         object
     };
     let broken = held("broken", json!({"cronjob-controller.dev/exclude": "nonsense"}), json!({}));

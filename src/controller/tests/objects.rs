@@ -18,16 +18,10 @@ pub fn at(clock: &str) -> DateTime<Utc> {
     time(&format!("2026-03-02T{clock}:00Z"))
 }
 
-/// Merges `patch` into `base`: objects recursively, anything else is replaced.
+/// Merges `patch` into `base`, as a JSON merge patch.
+#[allow(clippy::needless_pass_by_value, reason = "a patch is written where it is merged")]
 pub fn merge(base: &mut Value, patch: Value) {
-    match (base, patch) {
-        (Value::Object(base), Value::Object(patch)) => {
-            for (key, value) in patch {
-                merge(base.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (base, patch) => *base = patch,
-    }
+    apiserver::merge_patch(base, &patch);
 }
 
 /// `base` with `patch` merged into it.

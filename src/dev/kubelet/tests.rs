@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use apiserver::merge_patch;
 use proptest::prelude::*;
 
 use super::*;
@@ -18,19 +19,8 @@ fn pod(extra: &Value) -> Value {
         ]},
         "status": { "phase": "Pending" },
     });
-    merge(&mut pod, extra);
+    merge_patch(&mut pod, extra);
     pod
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    match patch {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                merge(&mut target[key], value);
-            }
-        }
-        other => *target = other.clone(),
-    }
 }
 
 fn decode(pod: &Value) -> Pod {
@@ -46,7 +36,7 @@ fn life(extra: &Value, settings: &Settings) -> (Vec<(i64, String)>, u32) {
     for second in 0..30 {
         match step(&decode(&pod), settings, at(second)) {
             Step::Patch(patch) => {
-                merge(&mut pod, &patch);
+                merge_patch(&mut pod, &patch);
                 let phase = pod["status"]["phase"].as_str().unwrap().to_owned();
                 if phases.last().is_none_or(|(_, last)| *last != phase) {
                     phases.push((second, phase));
@@ -106,9 +96,9 @@ fn log_says_that_containers_are_simulated() {
     let mut value = pod(&json!({}));
     assert_eq!(log(&decode(&value), "c"), None, "not started");
     let Step::Patch(patch) = step(&decode(&value), &SETTINGS, at(0)) else { panic!("does not start") };
-    merge(&mut value, &patch);
+    merge_patch(&mut value, &patch);
     let Step::Patch(patch) = step(&decode(&value), &SETTINGS, at(3)) else { panic!("does not end") };
-    merge(&mut value, &patch);
+    merge_patch(&mut value, &patch);
     let pod = decode(&value);
     let text = log(&pod, "c").unwrap();
     let want = "2027-01-15T08:00:00Z This container is simulated: nothing runs, and this is all of its log.\n\

@@ -20,7 +20,7 @@ fn cron_job(name: &str, spec: &Value, annotations: &Value) -> Arc<CronJob> {
         "apiVersion": "batch/v1", "kind": "CronJob",
         "metadata": {"name": name, "namespace": "shop", "annotations": annotations}, "spec": spec,
     });
-    let mut cron_job = read(object, "default", &"".into()).unwrap().unwrap();
+    let mut cron_job = read(object, "default", &"".into()).unwrap().unwrap().0;
     cron_job.creation_timestamp = now();
     Arc::new(cron_job)
 }

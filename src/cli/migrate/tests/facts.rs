@@ -48,7 +48,38 @@ fn what_the_controllers_read_differently_is_found() {
         (
             "a difference that is far away",
             with(annotated(&[("exclude", "2027-11-01")]), json!({"schedule": "* * * * *"})),
-            &[(ScheduleDiffers, false, "has the same next 1000 slots")],
+            &[(
+                ScheduleDiffers,
+                false,
+                "has the same slots until Mon 2026-12-28 01:00:00 +00:00, and other ones later",
+            )],
+        ),
+        (
+            "a day of next week, and a slot each minute",
+            with(annotated(&[("exclude", "2026-12-01")]), json!({"schedule": "* * * * *"})),
+            &[(
+                ScheduleDiffers,
+                true,
+                "would run at Tue 2026-12-01 00:00:00 +00:00, which cronjob-controller.dev/exclude",
+            )],
+        ),
+        (
+            "a slot each minute, and no more after some time",
+            with(annotated(&[("not-after", "2026-12-20T12:00:00Z")]), json!({"schedule": "* * * * *"})),
+            &[(
+                ScheduleDiffers,
+                true,
+                "would run at Sun 2026-12-20 12:01:00 +00:00, which cronjob-controller.dev/not-after",
+            )],
+        ),
+        (
+            "a slot each month",
+            with(annotated(&[("exclude", "2028-02-01")]), json!({"schedule": "0 2 1 * *"})),
+            &[(
+                ScheduleDiffers,
+                true,
+                "would run at Tue 2028-02-01 02:00:00 +00:00, which cronjob-controller.dev/exclude",
+            )],
         ),
         ("a delay", annotated(&[("spread", "1h")]), &[(ScheduleDiffers, false, "earlier than with cronjob-contr")]),
         (
@@ -92,6 +123,22 @@ fn what_the_controllers_read_differently_is_found() {
             assert_eq!((code, changes), (want, changed), "{sentence}: {message}");
             assert!(message.contains(part), "{sentence}: {message}");
         }
+    }
+}
+
+#[test]
+fn comparison_of_slots_has_as_many_steps_as_a_month_has_minutes_at_most() {
+    // How often it runs, its annotations, and the steps.
+    let rows = [
+        ("* * * * *", ("exclude", "2028-02-01"), 50_000..51_000),
+        ("* * * * *", ("exclude", "Wed"), 2_000..2_500),
+        ("0 2 * * *", ("exclude", "2038-02-01"), 1_000..1_100),
+        ("0 2 * * *", ("not-after", "2026-12-01T00:00:00Z"), 1_000..1_100),
+    ];
+    for (schedule, annotation, want) in rows {
+        let object = with(annotated(&[annotation]), json!({"schedule": schedule}));
+        let (steps, _) = apimachinery::steps::of(|| read_differently(&object, NOW));
+        assert!(want.contains(&steps), "{schedule} {annotation:?}: {steps}");
     }
 }
 
@@ -258,7 +305,12 @@ fn missing_rights_are_those_of_the_manifests() {
     assert!(status.contains("may not patch cronjobs/status of batch"), "{status}");
     let [(false, events)] = &*reviewed(&|asked| asked["resource"] == "events") else { panic!() };
     assert!(events.contains("may not create or patch events of the core group"), "{events}");
-    let [(true, leases)] = &*reviewed(&|asked| asked["name"] == "cronjob-controller") else { panic!() };
+    let is_vital = |asked: &Value| asked["name"] == "cronjob-controller" && asked["verb"] != "watch";
+    let [(true, leases)] = &*reviewed(&is_vital) else { panic!() };
+    let [(false, watch)] = &*reviewed(&|asked| asked["resource"] == "leases" && asked["verb"] == "watch") else {
+        panic!()
+    };
+    assert!(watch.contains("may not watch leases of coordination.k8s.io"), "{watch}");
     assert!(leases.contains("may not get or update leases of coordination.k8s.io"), "{leases}");
     let own = |asked: &Value| asked["namespace"] == "cronjob-controller-system" && asked["resource"] != "leases";
     assert!(reviewed(&own).is_empty(), "only the lease is in the controller's namespace");

@@ -9,6 +9,7 @@ use super::*;
 use crate::api::manage::Standing;
 use crate::cli::CliError;
 use crate::cli::cluster::{read_text, try_patch};
+use crate::cli::explain::InCharge;
 use crate::cli::explain::tests::post;
 
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
@@ -110,6 +111,14 @@ async fn each_cron_job_moves_with_its_suspension_and_back() {
             "is handed over already, and suspended",
             "is taken back, and stays",
         ),
+        (
+            "another-value",
+            (true, json!({MANAGED: "true", SUSPEND: "yes"})),
+            (true, json!({MANAGED: "true", SUSPEND: "yes"})),
+            (false, json!({})),
+            "is handed over already.",
+            "is taken back: the in-tree",
+        ),
     ];
     for (name, first, over, back, said_over, said_back) in rows {
         let world = World::new(&[(name, first.1.clone(), first.0)]).await;
@@ -117,7 +126,7 @@ async fn each_cron_job_moves_with_its_suspension_and_back() {
         {
             let before = world.standing(name).await;
             let text = world.text(direction, &[name], "", true).await;
-            assert!(text.contains("would be"), "{name}: {text}");
+            assert!(text.contains("would be") || text.contains("already"), "{name}: {text}");
             assert_eq!(world.standing(name).await, before, "{name}: a dry run writes nothing");
             let text = world.text(direction, &[name], "", false).await;
             assert!(text.contains(&format!("  CronJob default/{name} {said}")), "{name}: {text}");
@@ -130,6 +139,24 @@ async fn each_cron_job_moves_with_its_suspension_and_back() {
                 "{name}: the second time, no write"
             );
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn annotations_of_another_value_are_removed_and_nothing_else_changes() {
+    let world = World::new(&[
+        ("runs", json!({MANAGED: "yes", "team": "shop"}), false),
+        ("held", json!({MANAGED: "True", SUSPEND: "false"}), true),
+    ])
+    .await;
+    for (name, suspend, annotations, said) in [
+        ("runs", false, json!({"team": "shop"}), "it is not handed over."),
+        ("held", true, json!({}), "it stays suspended."),
+    ] {
+        let text = world.text(Direction::Takeback, &[name], "", false).await;
+        let freed = "is freed of cronjob-controller.dev/managed and cronjob-controller.dev/suspend; ";
+        assert!(text.contains(&format!("{freed}{said}")) && !text.contains("starts Job"), "{name}: {text}");
+        assert_eq!(world.standing(name).await, (suspend, annotations), "{name}");
     }
 }
 
@@ -213,9 +240,75 @@ async fn cron_job_that_changed_meanwhile_is_judged_again() {
     assert_eq!(seen.standing(), Standing::default());
     try_patch(&world.client, &format!("{CRON_JOBS}/a"), &json!({"spec": {"suspend": true}})).await.unwrap();
     let direction = Direction::Handover;
-    let changed =
-        super::super::handover::change(&world.client, seen, direction, false, &flags, world.clock.now()).await;
+    let changed = super::super::handover::change(
+        &world.client,
+        seen,
+        (direction, false),
+        InCharge::InTree,
+        &flags,
+        world.clock.now(),
+    )
+    .await;
     let json = serde_json::to_value(&changed).unwrap();
     assert_eq!((&json["outcome"], &json["suspended"]), (&json!("changed"), &json!(true)), "{json}");
     assert_eq!(world.standing("a").await, (true, json!({MANAGED: "true", SUSPEND: "true"})), "it stays suspended");
+}
+
+/// When the Lease was acquired, when the status was written, by which manager; and whether the controller has `--manage=all`.
+type Evidence<'a> = (&'a str, Option<&'a str>, Option<(&'a str, &'a str)>, bool);
+
+#[tokio::test(start_paused = true)]
+async fn controller_of_all_is_handed_nothing_that_it_would_not_run() {
+    const OWN: &str = "cronjob-controller";
+    let rows: [Evidence<'_>; 6] = [
+        ("it has written a status", Some("2026-11-19T12:00:00Z"), Some((OWN, "2026-11-19T14:00:00Z")), true),
+        ("another process has", Some("2026-11-20T02:59:00Z"), Some((OWN, "2026-11-20T02:58:00Z")), false),
+        ("long ago, and no lease says by which process", None, Some((OWN, "2026-11-19T14:00:00Z")), false),
+        ("lately, and no lease says by which process", None, Some((OWN, "2026-11-20T02:30:00Z")), true),
+        (
+            "the in-tree controller has",
+            Some("2026-11-19T12:00:00Z"),
+            Some(("kube-controller-manager", "2026-11-19T14:00:00Z")),
+            false,
+        ),
+        ("none has", Some("2026-11-19T12:00:00Z"), None, false),
+    ];
+    for (sentence, acquired, written, manages_all) in rows {
+        // `over` is handed over, and runs nowhere if the controller has --manage=all.
+        let other = |name| (name, json!({}), false);
+        let world = World::new(&[other("ran"), other("new"), ("over", json!({MANAGED: "true"}), true)]).await;
+        let now = world.clock.now();
+        if let Some((manager, time)) = written {
+            world.clock.step(instant(time) - now);
+            let path = format!("{CRON_JOBS}/ran/status?fieldManager={manager}");
+            let status = json!({"status": {"lastScheduleTime": "2026-11-19T02:00:00Z"}});
+            try_patch(&world.client, &path, &status).await.unwrap();
+            world.clock.step(now - world.clock.now());
+        }
+        if let Some(acquired) = acquired {
+            let micros = |time: &str| time.replace('Z', ".000000Z");
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": OWN},
+                "spec": {
+                    "holderIdentity": "pod-a", "leaseDurationSeconds": 15, "acquireTime": micros(acquired),
+                    "renewTime": micros("2026-11-20T02:59:59Z"),
+                },
+            });
+            post(&world.client, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", &lease).await;
+        }
+        for dry_run in [true, false] {
+            for (names, selector) in [(&["new"] as &[&str], ""), (&[], "name=new")] {
+                let answer = world.try_move(Direction::Handover, names, selector, dry_run).await;
+                let said = answer.err().map(|error| error.to_string()).unwrap_or_default();
+                let why = "hand CronJobs over: cronjob-controller runs with --manage=all, since it wrote the status of CronJob \
+                           default/ran ";
+                assert_eq!(said.starts_with(why), manages_all, "{sentence}: {said}");
+                assert_eq!(said.is_empty(), !manages_all, "{sentence}: {said}");
+            }
+        }
+        assert_eq!(world.standing("new").await.0, !manages_all, "{sentence}");
+        let text = world.text(Direction::Takeback, &["over"], "", false).await;
+        let whose = if manages_all { OWN } else { "the in-tree controller" };
+        assert!(text.contains(&format!("CronJob default/over is taken back: {whose} runs it.")), "{sentence}: {text}");
+    }
 }

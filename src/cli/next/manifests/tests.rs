@@ -71,6 +71,7 @@ fn what_policies_leave_out_is_listed_on_request() {
         lines,
         [
             "CronJob default/backup: 30 2 * * * in Europe/Berlin, after Fri 2027-10-29 02:00:00 +02:00",
+            "These are its runs under cronjob-controller.",
             "SLOT                             DUE                              NOTE",
             "Fri 2027-10-29 02:30:00 +02:00   Fri 2027-10-29 03:02:40 +02:00",
             "Sat 2027-10-30 02:30:00 +02:00   -                                left out by cronjob-controller.dev/exclude",
@@ -101,19 +102,43 @@ fn several_cron_jobs_are_a_list_and_other_kinds_are_passed_over() {
     assert_eq!(error.to_string(), "f.yaml, document 1: kind: there is no CronJob");
 }
 
+/// With and without spec.suspend, the annotation says another thing.
+#[test]
+fn controller_whose_runs_they_are_comes_first() {
+    let managed = "exclude: Sat\n    cronjob-controller.dev/managed: \"true\"";
+    let all = "These are its runs under cronjob-controller with --manage=all: cronjob-controller.dev/managed is \"true\", but \
+               spec.suspend is false.";
+    for (sentence, annotations, suspend, want) in [
+        ("no annotation", "exclude: Sat", false, "These are its runs under cronjob-controller."),
+        ("half handed over", managed, false, all),
+        (
+            "handed over",
+            managed,
+            true,
+            "It is handed over: these are its runs under cronjob-controller with --manage=annotated.",
+        ),
+    ] {
+        let schedule = if suspend { "  suspend: true\n  schedule:" } else { "  schedule:" };
+        let text = BACKUP.replace("exclude: Sat", annotations).replace("  schedule:", schedule);
+        let question = question("2027-03-26T00:00:00Z", 1, false);
+        assert_eq!(ask(&text, &question).unwrap().lines()[1], want, "{sentence}");
+        assert_eq!(json(&text, &question)["controller"], want, "{sentence}");
+    }
+}
+
 #[test]
 fn problem_and_suspension_are_told() {
     let ask =
         |old: &str, new: &str| ask(&BACKUP.replace(old, new), &question("2027-03-26T00:00:00Z", 1, false)).unwrap();
     let invalid = ask("spread: 1h", "spread: soon");
     assert!(!invalid.is_good());
-    let problem = invalid.lines()[1].clone();
+    let problem = invalid.lines()[2].clone();
     assert!(
         problem.starts_with("It does not run: cronjob-controller.dev/spread: \"soon\" is not allowed"),
         "{problem}"
     );
     let suspended = ask("  schedule:", "  suspend: true\n  schedule:");
-    assert_eq!(suspended.lines()[1], "It is suspended: no run starts until it is resumed.");
+    assert_eq!(suspended.lines()[2], "It is suspended: no run starts until it is resumed.");
     let never = ask("exclude: Sat", "exclude: 01-01/12-31");
     assert!(!never.is_good());
     assert_eq!(never.lines().last().unwrap(), "No run follows within five years.");
