@@ -54,13 +54,13 @@ impl InCharge {
             return Self::Own;
         }
         let is_half_handed_over = cron_job.handover.managed;
-        let is_in_tree =
-            in_tree_wrote.or_else(|| match leases.are_held(cron_job.controller_kind, &cron_job.name.namespace) {
-                // With --manage=annotated it does not run one that is half handed over, and no lease tells which flag it has.
-                [true, false] => (!is_half_handed_over).then_some(false),
-                [false, true] => Some(true),
-                _ => is_half_handed_over.then_some(true),
-            });
+        let are_held = || leases.are_held(cron_job.controller_kind, &cron_job.name.namespace);
+        let is_in_tree = in_tree_wrote.or_else(|| match are_held() {
+            // With --manage=annotated it does not run one that is half handed over, and no lease tells which flag it has.
+            [true, false] => (!is_half_handed_over).then_some(false),
+            [false, true] => Some(true),
+            _ => is_half_handed_over.then_some(true),
+        });
         match is_in_tree {
             Some(true) => Self::InTree,
             Some(false) => Self::Own,
