@@ -84,6 +84,7 @@ async fn everything_can_live_in_one_registry() {
     ProcessCollector::register(&registry).unwrap();
     controller.malformed_objects_total.with_label_values(&["CronJob"]).inc();
     controller.events_discarded_total.with_label_values(&["spam"]).inc();
+    controller.instance_conflicts.with_label_values(&["namespaces"]).set(0);
     controller.sync_panics_total.inc();
     let skew = Duration::from_millis(30).as_secs_f64();
     controller.job_creation_skew_duration.observe(skew);
