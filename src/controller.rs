@@ -574,7 +574,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn next_slot(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let (schedule, now) = (cron_job.schedule(self.parts.local_zone)?, self.parts.clock.now());
         let observed = cron_job.observed(&cron_job.status, now);
-        let slot = missed::next_requeue_time(&observed, cron_job.nominal(now), schedule)?;
+        let slot = missed::next_requeue_time(&observed, cron_job.nominal(now), schedule, None)?;
         Some(cron_job.due(slot))
     }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
-use schedule::missed::{self, Missed, Observed};
+use schedule::missed::{Missed, MostRecent, Observed};
 
 use super::conditions;
 use super::history::{MOST_PRUNED, history_victims, newest_unrecorded};
@@ -81,6 +81,8 @@ struct Sync<'a> {
     by_uid: OnceCell<HashMap<&'a Uid, &'a Arc<Job>>>,
     /// This sync started a Job, or found that an earlier one had.
     fired: bool,
+    /// What `find_starts` found last.
+    starts: Option<MostRecent>,
 }
 
 impl<'a> Sync<'a> {
@@ -94,7 +96,7 @@ impl<'a> Sync<'a> {
         }
         let beyond_history = history_victims(observation, draft.base);
         let limits = draft.base.limits();
-        Self { observation, now, limits, draft, beyond_history, by_uid: OnceCell::new(), fired: false }
+        Self { observation, now, limits, draft, beyond_history, by_uid: OnceCell::new(), fired: false, starts: None }
     }
 
     fn run(&mut self) -> Decided<Outcome> {
@@ -307,19 +309,19 @@ impl<'a> Sync<'a> {
         };
         let is_paused = self.is_paused();
         self.tell_of_overtaken_slots(schedule);
-        match missed::next_schedule_time(&self.observed(), self.nominal_now(), schedule) {
+        match self.find_starts(schedule, true) {
             Err(error) => {
                 let cause = if std::ptr::eq(schedule, own) { error.to_string() } else { NO_SLOT_LEFT.to_owned() };
                 let text = format!("invalid schedule: {} : {cause}", cron_job.spec.recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
                 Ok(self.wait_for_an_edit(Skip::Invalid))
             }
-            Ok((None, _)) => {
+            Ok(MostRecent { most_recent: None, .. }) => {
                 self.draft.verdict = self.nothing_due(schedule);
                 Ok(self.wait_for_next_slot(schedule))
             }
-            Ok((Some(slot), _)) if is_paused => Ok(self.skip_for_failures(slot, schedule)),
-            Ok((Some(slot), missed)) => {
+            Ok(MostRecent { most_recent: Some(slot), .. }) if is_paused => Ok(self.skip_for_failures(slot, schedule)),
+            Ok(MostRecent { most_recent: Some(slot), missed, .. }) => {
                 if missed == Missed::Many {
                     self.draft.warning("TooManyMissedTimes", TOO_MANY_MISSED.to_owned());
                 }
@@ -527,13 +529,6 @@ impl<'a> Sync<'a> {
     fn wait_for_an_edit(&mut self, why: Skip) -> Outcome {
         self.draft.verdict = Verdict::Skipped(why);
         Outcome::Done
-    }
-
-    fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {
-        match missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule) {
-            Some(slot) => Outcome::Requeue(Requeue { slot: self.draft.base.due(slot) }),
-            None => Outcome::Done,
-        }
     }
 
     fn observed(&self) -> Observed {

@@ -86,7 +86,7 @@ fn search(schedule: &Schedule, length: usize) {
             if let Ok((Some(slot), _)) = missed::next_schedule_time(&observed, now, schedule) {
                 assert!(slot <= now && (slot > start || start > now), "{slot} is due at {now}, after {start}");
             }
-            black_box(missed::next_requeue_time(&observed, now, schedule));
+            black_box(missed::next_requeue_time(&observed, now, schedule, None));
         }
     }
 }

@@ -150,7 +150,7 @@ impl Sim {
             return None;
         }
         let now = self.wall(self.now());
-        let slot = missed::next_requeue_time(&version.observed(now)?, now - version.offset(), &schedule)?;
+        let slot = missed::next_requeue_time(&version.observed(now)?, now - version.offset(), &schedule, None)?;
         let next = version.due(slot);
         let controller = state.leader()?.1.controller.upgrade()?;
         let (queue, key) = (controller.queue(), ObjectName::new(cron.namespace.as_str(), cron.name.as_str()));

@@ -64,7 +64,7 @@ fn judge(row: &Row, delta: TimeDelta) -> Result<(), String> {
         (got, _) => return Err(format!("next_schedule_time is {got:?}")),
     }
 
-    let requeue = next_requeue_time(&observed, row.now, &schedule);
+    let requeue = next_requeue_time(&observed, row.now, &schedule, None);
     let nanos = requeue.map_or(i64::MIN, |t| nanos_between(row.now, t + delta));
     if nanos == row.requeue_after_nanos { Ok(()) } else { Err(format!("the requeue is {requeue:?}: {nanos}")) }
 }

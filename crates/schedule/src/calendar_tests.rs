@@ -837,7 +837,7 @@ proptest! {
             let newest = most_recent_schedule_time(&observed, unix(until), &schedule, true);
             let newest = newest.map(|found| found.most_recent.map(|t| t.timestamp())).unwrap_or_default();
             prop_assert_eq!(newest, want.last().copied());
-            let next = next_requeue_time(&observed, unix(until), &schedule).map(|t| t.timestamp());
+            let next = next_requeue_time(&observed, unix(until), &schedule, None).map(|t| t.timestamp());
             prop_assert_eq!(next, later.first().copied(), "the next after {}", until);
         }
         let starts = newest_starts(&schedule, unix(from), unix(until), most);

@@ -51,6 +51,8 @@ pub struct MostRecent {
     pub earliest: DateTime<Utc>,
     /// The newest start after `earliest` and not after `now`.
     pub most_recent: Option<DateTime<Utc>>,
+    /// The first start after `earliest`, if it is after `now`.
+    pub upcoming: Option<DateTime<Utc>>,
     /// The estimate of missed starts.
     pub missed: Missed,
 }
@@ -89,14 +91,23 @@ fn most_recent(
     if let Some(seconds) = o.starting_deadline_seconds.filter(|_| include_deadline) {
         earliest = earliest.max(saturating_sub(now, seconds));
     }
-    let found = |most_recent, missed| Ok(MostRecent { earliest, most_recent, missed });
+    let found = most_recent_after(earliest, now, schedule, steps);
+    let is_without = found.most_recent.or(found.upcoming).is_none();
+    if is_without && never_fires(schedule, steps) { Err(InvalidSchedule) } else { Ok(found) }
+}
 
-    let Some(first) = schedule.search(earliest, DateTime::<Utc>::MAX_UTC, steps) else {
-        return if never_fires(schedule, steps) { Err(InvalidSchedule) } else { found(None, Missed::None) };
-    };
-    if now < first {
-        return found(None, Missed::None);
-    }
+/// The same, whether or not the schedule ever fires.
+fn most_recent_after(
+    earliest: DateTime<Utc>,
+    now: DateTime<Utc>,
+    schedule: &Schedule,
+    steps: &mut Steps,
+) -> MostRecent {
+    let first = schedule.search(earliest, DateTime::<Utc>::MAX_UTC, steps);
+    let upcoming = first.filter(|first| now < *first);
+    let found = |most_recent, missed| MostRecent { earliest, most_recent, upcoming, missed };
+
+    let Some(first) = first.filter(|first| *first <= now) else { return found(None, Missed::None) };
     let Some(second) = schedule.search(first, now, steps) else { return found(Some(first), Missed::None) };
     let missed = if estimate(first, second, now) > FEW { Missed::Many } else { Missed::Few };
     found(Some(newest(schedule, first, second, now, steps)), missed)
@@ -114,28 +125,43 @@ pub fn next_schedule_time(
 
 /// The instant of the next start, when the CronJob must be requeued; `None` if the schedule will not fire.
 ///
+/// `known` is what [`most_recent_schedule_time`] found at the same time for the same schedule, if anything. The newest start is
+/// then not searched for again, unless that search began elsewhere: at the starting deadline, which does not count here, or at
+/// an older start. It may then have found another one (`@every`, a change of offset).
+///
 /// Matches `nextScheduleTimeDuration` in pkg/controller/cronjob/utils.go without its extra 100 ms. Upstream's delay for a
 /// schedule that never fires is the smallest i64, which means "now".
-pub fn next_requeue_time(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> Option<DateTime<Utc>> {
-    next_requeue(o, now, schedule, &mut Steps::new())
+pub fn next_requeue_time(
+    o: &Observed,
+    now: DateTime<Utc>,
+    schedule: &Schedule,
+    known: Option<&MostRecent>,
+) -> Option<DateTime<Utc>> {
+    next_requeue(o, now, schedule, known, &mut Steps::new())
 }
 
-fn next_requeue(o: &Observed, now: DateTime<Utc>, schedule: &Schedule, steps: &mut Steps) -> Option<DateTime<Utc>> {
-    // The usual case needs only one search.
-    let first = schedule.search(o.last(), DateTime::<Utc>::MAX_UTC, steps)?;
-    if now < first {
-        return Some(first);
+fn next_requeue(
+    o: &Observed,
+    now: DateTime<Utc>,
+    schedule: &Schedule,
+    known: Option<&MostRecent>,
+    steps: &mut Steps,
+) -> Option<DateTime<Utc>> {
+    let known = known.filter(|known| known.earliest == o.last()).copied();
+    let found = known.unwrap_or_else(|| most_recent_after(o.last(), now, schedule, steps));
+    match found.most_recent {
+        Some(newest) => schedule.search(newest, DateTime::<Utc>::MAX_UTC, steps),
+        None => found.upcoming,
     }
-    let found = most_recent(o, now, schedule, false, steps).ok()?;
-    schedule.search(found.most_recent.unwrap_or(found.earliest), DateTime::<Utc>::MAX_UTC, steps)
 }
 
-/// How many steps it takes to find the start that is due and the time of the next requeue, as every sync does. See
+/// How many steps it takes to find the start that is due and then the time of the next requeue, as every sync does. See
 /// [`Schedule::steps_of_next`].
 pub fn steps_of_evaluation(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> u32 {
     let mut steps = Steps::new();
-    let _ = most_recent(o, now, schedule, true, &mut steps);
-    next_requeue(o, now, schedule, &mut steps);
+    if let Ok(found) = most_recent(o, now, schedule, true, &mut steps) {
+        next_requeue(o, now, schedule, Some(&found), &mut steps);
+    }
     steps.taken()
 }
 

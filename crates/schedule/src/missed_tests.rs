@@ -135,6 +135,16 @@ const ROWS: &[Row] = &[
         Some("2026-01-01T01:04:00Z"),
     ),
     (
+        "every counts on from the deadline for what is due, and from the last start for the requeue",
+        "@every 7m",
+        "2026-01-01T00:01:00Z",
+        Some(600),
+        "2026-01-01T01:02:00Z",
+        Some("2026-01-01T00:59:00Z"),
+        Missed::None,
+        Some("2026-01-01T01:04:00Z"),
+    ),
+    (
         "every minute since the year 1",
         "* * * * *",
         "0001-01-01T00:00:00Z",
@@ -218,7 +228,23 @@ fn due_starts_counts_and_requeues() {
         let schedule = parse(spec);
         let got = next_schedule_time(&observed, at(now), &schedule);
         assert_eq!(got, Ok((due.map(at), *missed)), "{name}");
-        assert_eq!(next_requeue_time(&observed, at(now), &schedule), requeue.map(at), "{name}");
+        assert_eq!(next_requeue_time(&observed, at(now), &schedule, None), requeue.map(at), "{name}");
+        for include in [true, false] {
+            let known = most_recent_schedule_time(&observed, at(now), &schedule, include).unwrap();
+            assert_eq!(next_requeue_time(&observed, at(now), &schedule, Some(&known)), requeue.map(at), "{name}");
+        }
+    }
+}
+
+#[test]
+fn requeue_of_a_known_newest_start_takes_one_search() {
+    let (creation, now) = (at("1990-01-01T00:00:00Z"), at("2026-01-02T00:00:00Z"));
+    for spec in ["30 2 29 2 *", "0 0 31 1,12 *", "TZ=Europe/Berlin 30 2 29 2 *"] {
+        let (schedule, mut steps) = (parse(spec), Steps::new());
+        let observed = Observed { creation, last_schedule: None, starting_deadline_seconds: None };
+        let newest = most_recent(&observed, now, &schedule, true, &mut steps).unwrap().most_recent.unwrap();
+        let most = steps.taken() + schedule.steps_of_next(newest);
+        assert!(steps_of_evaluation(&observed, now, &schedule) <= most, "{spec}: {most}");
     }
 }
 
@@ -247,7 +273,7 @@ fn a_schedule_that_never_fires_is_invalid_and_needs_no_timer() {
         let schedule = parse(spec);
         let now = at("2026-01-02T00:00:00Z");
         assert_eq!(next_schedule_time(&observed, now, &schedule), Err(InvalidSchedule), "{spec}");
-        assert_eq!(next_requeue_time(&observed, now, &schedule), None, "{spec}");
+        assert_eq!(next_requeue_time(&observed, now, &schedule, None), None, "{spec}");
     }
 }
 
@@ -262,7 +288,7 @@ fn the_ends_of_time_do_not_overflow() {
                 if let Ok((Some(due), _)) = next_schedule_time(&observed, now, &schedule) {
                     assert!(due <= now);
                 }
-                next_requeue_time(&observed, now, &schedule);
+                next_requeue_time(&observed, now, &schedule, None);
             }
         }
     }

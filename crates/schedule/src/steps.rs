@@ -12,8 +12,8 @@ pub(crate) type DaysOf = (usize, u16, Zone);
 /// A place of a walk: the instant, and whether the smaller units have been reset.
 pub(crate) type Place = (i64, bool);
 
-/// How many arrivals are remembered: those of five years of days whose times are all skipped, and some.
-const ARRIVALS: usize = 8;
+/// How many answers of each kind are remembered: the arrivals of five years of days whose times are all skipped, and some.
+const REMEMBERED: usize = 8;
 
 /// What a search may still do. A step is a month in which a day is looked for, a move of the walk, or a line on one day: some
 /// ten nanoseconds each, and some tens in years beyond the tables of zones.
@@ -30,11 +30,36 @@ pub(crate) struct Steps {
 /// What was found for one line.
 #[derive(Debug, Default)]
 struct Found {
-    /// Where walks came from, and to which day: the newest ones, of which `oldest` is replaced next.
-    arrivals: [Option<(DaysOf, Place, Place)>; ARRIVALS],
-    oldest: usize,
+    /// Where walks came from, and to which day.
+    arrivals: Newest<(DaysOf, Place), Place>,
+    /// Beyond which months days were looked for, by their first day, and what was found.
+    months: Newest<(DaysOf, i64), (i64, bool)>,
     /// A day, the last one that was wanted, and the rare day after it.
     rare_day: Option<(DaysOf, i64, i64, Option<i64>)>,
+}
+
+/// The newest answers, of which `oldest` is replaced next.
+#[derive(Debug)]
+struct Newest<Q, A> {
+    answers: [Option<(Q, A)>; REMEMBERED],
+    oldest: usize,
+}
+
+impl<Q, A> Default for Newest<Q, A> {
+    fn default() -> Self {
+        Self { answers: [const { None }; REMEMBERED], oldest: 0 }
+    }
+}
+
+impl<Q: PartialEq, A: Copy> Newest<Q, A> {
+    fn get(&self, question: &Q) -> Option<A> {
+        self.answers.iter().flatten().find(|(known, _)| known == question).map(|(_, answer)| *answer)
+    }
+
+    fn add(&mut self, question: Q, answer: A) {
+        self.answers[self.oldest] = Some((question, answer));
+        self.oldest = (self.oldest + 1) % REMEMBERED;
+    }
 }
 
 impl Steps {
@@ -52,14 +77,26 @@ impl Steps {
 
     /// The place to which a walk for these days came from `place`.
     pub fn arrival(&self, days: DaysOf, place: Place) -> Option<Place> {
-        let mut known = self.found.as_ref()?.arrivals.iter().flatten();
-        known.find(|(of, from, _)| (*of, *from) == (days, place)).map(|(_, _, to)| *to)
+        self.found.as_ref()?.arrivals.get(&(days, place))
     }
 
     pub fn remember_arrival(&mut self, days: DaysOf, from: Place, to: Place) {
-        let found = self.found.get_or_insert_default();
-        found.arrivals[found.oldest] = Some((days, from, to));
-        found.oldest = (found.oldest + 1) % ARRIVALS;
+        self.found.get_or_insert_default().arrivals.add((days, from), to);
+    }
+
+    /// What a search beyond the month with that first day finds for these days. What was found lately is not searched for again.
+    pub fn later_month(
+        &mut self,
+        days: DaysOf,
+        first: i64,
+        search: impl FnOnce(&mut Self) -> (i64, bool),
+    ) -> (i64, bool) {
+        if let Some(known) = self.found.as_ref().and_then(|found| found.months.get(&(days, first))) {
+            return known;
+        }
+        let found = search(self);
+        self.found.get_or_insert_default().months.add((days, first), found);
+        found
     }
 
     /// The rare day of these days after `day` and not after `last`; what was searched for last is not searched for again.

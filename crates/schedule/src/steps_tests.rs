@@ -14,7 +14,10 @@ use crate::{Calendar, ClockChanges, Exclusions, Kind, Lines, Schedule, Zone};
 
 /// The most steps of a search and of an evaluation, for any text and any time.
 const OF_SEARCH: u32 = 20_000;
-const OF_EVALUATION: u32 = 100_000;
+const OF_EVALUATION: u32 = 70_000;
+
+/// Starting deadlines, in seconds.
+const DEADLINES: [Option<i64>; 4] = [None, Some(60), Some(200 * 86_400), Some(6_000 * 86_400)];
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
@@ -188,9 +191,15 @@ fn every_search_and_evaluation_has_few_steps_whatever_the_text_says() {
         for now in INSTANTS.map(at) {
             assert!(schedule.steps_of_next(now) <= OF_SEARCH, "{name} at {now}: {}", schedule.steps_of_next(now));
             for age in [TimeDelta::minutes(1), TimeDelta::days(300), TimeDelta::days(7_000)] {
-                let observed = Observed { creation: now - age, last_schedule: None, starting_deadline_seconds: None };
-                let steps = steps_of_evaluation(&observed, now, &schedule);
-                assert!(steps <= OF_EVALUATION, "{name} at {now}, {age} old: {steps}");
+                for deadline in DEADLINES {
+                    let creation = now - age;
+                    let observed = Observed { creation, last_schedule: None, starting_deadline_seconds: deadline };
+                    let steps = steps_of_evaluation(&observed, now, &schedule);
+                    assert!(
+                        steps <= OF_EVALUATION,
+                        "{name} at {now}, {age} old, with a deadline of {deadline:?}: {steps}"
+                    );
+                }
             }
         }
     }
@@ -340,6 +349,7 @@ proptest! {
         tz in select(TZ_VARIANTS.to_vec()),
         (anywhere, minutes) in (600_000_000i64..4_000_000_000, -1_500i64..1_500),
         age in select(vec![60, 86_400, 300 * 86_400, 7_000 * 86_400]),
+        starting_deadline_seconds in select(DEADLINES.to_vec()),
     ) {
         let line = |at: usize| {
             let (hour, day, month, weekday) = kinds[at % kinds.len()];
@@ -350,7 +360,7 @@ proptest! {
         let anywhere = DateTime::from_timestamp(anywhere, 0).unwrap();
         let change = zone(tz.name()).next_change(anywhere, at("2099-01-01T00:00:00Z"));
         let now = change.map_or(anywhere, |change| change.at + TimeDelta::minutes(minutes));
-        let observed = Observed { creation: now - TimeDelta::seconds(age), last_schedule: None, starting_deadline_seconds: None };
+        let observed = Observed { creation: now - TimeDelta::seconds(age), last_schedule: None, starting_deadline_seconds };
         let steps = steps_of_evaluation(&observed, now, &schedule);
         prop_assert!(steps <= OF_EVALUATION, "{steps}");
     }

@@ -212,7 +212,7 @@ pub(crate) fn slots_after(
     let schedule = valid_schedule(cron_job, zone);
     let is_counted = cron_job.creation_timestamp > DateTime::UNIX_EPOCH;
     let first = schedule.and_then(|schedule| match schedule.interval().filter(|_| is_counted) {
-        Some(_) => missed::next_requeue_time(&cron_job.observed(&cron_job.status, now), start, schedule),
+        Some(_) => missed::next_requeue_time(&cron_job.observed(&cron_job.status, now), start, schedule, None),
         None => schedule.next_after(start),
     });
     std::iter::successors(first, move |slot| schedule?.next_after(*slot))

@@ -3,8 +3,6 @@
 //! Guarantees: no decision depends on them, and without `--publish` no status changes. A fire needs no request more: its
 //! status is written anyway.
 
-use schedule::missed;
-
 use super::Sync;
 use crate::api::{CountedFromPlace, Publish};
 use crate::controller::plan::{Outcome, Skip, Verdict};
@@ -27,8 +25,7 @@ impl Sync<'_> {
                 (_, Some(held)) => published.next_run.or(Some(cron_job.due(held))),
                 (_, None) => {
                     let schedule = cron_job.schedule(self.observation.local_zone);
-                    let next = |schedule| missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule);
-                    schedule.and_then(next).map(|slot| cron_job.due(slot))
+                    schedule.and_then(|schedule| self.next_slot(schedule))
                 }
             };
         }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::{Schedule, missed};
+use schedule::Schedule;
+use schedule::missed::{self, InvalidSchedule, MostRecent};
 
 use super::{Decided, Sync, failed, missed_schedule, needs, newest_unrecorded};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
@@ -310,12 +311,10 @@ impl Sync<'_> {
 
     /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.
     pub(super) fn nothing_due(&mut self, schedule: &Schedule) -> Verdict {
-        let observed = self.observed();
-        if observed.starting_deadline_seconds.is_none() {
+        if self.draft.base.spec.starting_deadline_seconds.is_none() {
             return Verdict::NothingDue;
         }
-        let newest = missed::most_recent_schedule_time(&observed, self.nominal_now(), schedule, false);
-        match newest.ok().and_then(|found| found.most_recent) {
+        match self.find_starts(schedule, false).ok().and_then(|found| found.most_recent) {
             None => Verdict::NothingDue,
             Some(slot) if self.blocker() == Some(Blocker::Forbid) => Verdict::Skipped(Skip::Forbid(slot)),
             Some(slot) if self.blocker().is_some() => Verdict::Skipped(Skip::MaxConcurrent(slot)),
@@ -338,6 +337,29 @@ impl Sync<'_> {
     fn deadline_of(&self, slot: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let seconds = TimeDelta::try_seconds(self.draft.base.spec.starting_deadline_seconds?.saturating_add(1))?;
         self.draft.base.due(slot).checked_add_signed(seconds)
+    }
+
+    /// Finds the newest slot that may be due. What it finds is kept for [`Self::next_slot`], which would search for it again.
+    pub(super) fn find_starts(
+        &mut self,
+        schedule: &Schedule,
+        include_deadline: bool,
+    ) -> Result<MostRecent, InvalidSchedule> {
+        let now = self.nominal_now();
+        let found = missed::most_recent_schedule_time(&self.observed(), now, schedule, include_deadline);
+        self.starts = found.ok();
+        found
+    }
+
+    /// When the next slot is due.
+    pub(super) fn next_slot(&self, schedule: &Schedule) -> Option<DateTime<Utc>> {
+        let known = self.starts.as_ref();
+        let slot = missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule, known)?;
+        Some(self.draft.base.due(slot))
+    }
+
+    pub(super) fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {
+        self.next_slot(schedule).map_or(Outcome::Done, |slot| Outcome::Requeue(Requeue { slot }))
     }
 
     /// Requeues at the next slot, or at `time` if that is earlier and in the future.

@@ -113,8 +113,7 @@ impl<D: Days> Fields<D> {
 
     /// The first day after `day` that it has, in the rest of that year and the five years after it.
     pub fn day_after(&self, day: i64, steps: &mut Steps) -> DayAfter {
-        let Date { mut year, mut month, day: day_of_month } = civil::from_days(day);
-        let year_limit = year + 5;
+        let Date { year, month, day: day_of_month } = civil::from_days(day);
         let first = day + 1 - i64::from(day_of_month);
         let mut earliest = first;
         if self.month >> month & 1 == 1 {
@@ -125,6 +124,17 @@ impl<D: Days> Fields<D> {
                 return DayAfter { earliest, day: day + 1 + i64::from(later.trailing_zeros()), fires: true };
             }
         }
+        let search = |steps: &mut Steps| self.day_of_later_month(year, month, steps);
+        let (day, fires) = match self.shared_days() {
+            Some(days) => steps.later_month(days, first, search),
+            None => search(steps),
+        };
+        DayAfter { earliest, day, fires }
+    }
+
+    /// The first day that it has in a month after this one, and `true`; else the first day after all searched years.
+    fn day_of_later_month(&self, mut year: i64, mut month: u32, steps: &mut Steps) -> (i64, bool) {
+        let year_limit = year + 5;
         loop {
             let later = self.month >> month >> 1;
             if later == 0 {
@@ -134,12 +144,12 @@ impl<D: Days> Fields<D> {
                 month += 1 + later.trailing_zeros();
             }
             if year > year_limit || !steps.take() {
-                return DayAfter { earliest, day: civil::to_days(year, 1, 1), fires: false };
+                return (civil::to_days(year, 1, 1), false);
             }
             let first = civil::to_days(year, month, 1);
             let days = self.days.of_month(civil::days_in_month(year, month), civil::weekday(first));
             if days != 0 {
-                return DayAfter { earliest, day: first - 1 + i64::from(days.trailing_zeros()), fires: true };
+                return (first - 1 + i64::from(days.trailing_zeros()), true);
             }
         }
     }
