@@ -664,15 +664,25 @@ fn zone_and_start() -> impl Strategy<Value = (Zone, i64)> {
     any_zone().prop_flat_map(|zone| (Just(zone), start(zone)))
 }
 
-/// Whether all changes in the time that a search may see are between whole hours and far from midnight. Elsewhere upstream's
-/// walk, and so all that is as upstream, depends on where it begins.
+/// Whether all changes in the time that a search may see are between whole hours, by one at most, and far from midnight, and the
+/// offset has no seconds. Elsewhere upstream's walk, and so all that is as upstream, depends on where it begins, since the walk
+/// first goes back:
+/// - to the midnight of the month's first day, which a change may have skipped (Danmarkshavn, January 1996);
+/// - to the hour's local time, and where that comes twice to the second one, past another hour that comes twice if the clock goes
+///   back by two (Troll);
+/// - to a whole minute of UTC, which is none of the zone's (Monrovia until 1972).
 fn is_regular(zone: Zone, from: i64) -> bool {
-    let (first, until) = (unix(from - 2 * SECONDS_PER_DAY), unix(from + 2 * SPAN + 400 * SECONDS_PER_DAY));
+    // The walk sees the first day of the month.
+    let (first, until) = (unix(from - 33 * SECONDS_PER_DAY), unix(from + 2 * SPAN + 400 * SECONDS_PER_DAY));
+    if zone.transitions().span(first.timestamp()).offset % 60 != 0 {
+        return false;
+    }
     std::iter::successors(zone.next_change(first, until), |change| zone.next_change(change.at, until)).all(|change| {
         let [old, new] = [change.before, change.after].map(|offset| change.at.timestamp() + i64::from(offset));
         let of_day = |local: i64| local.rem_euclid(SECONDS_PER_DAY);
         let same_day = old.div_euclid(SECONDS_PER_DAY) == new.div_euclid(SECONDS_PER_DAY);
-        same_day && [old, new].iter().all(|local| of_day(*local) % 3_600 == 0 && of_day(*local) > 0)
+        let is_short = (change.after - change.before).abs() <= 3_600;
+        same_day && is_short && [old, new].iter().all(|local| of_day(*local) % 3_600 == 0 && of_day(*local) > 0)
     })
 }
 
