@@ -24,6 +24,7 @@ mod connection;
 mod deadline;
 mod kubeconfig;
 mod observe;
+mod punctual;
 mod rate_limit;
 mod retry_after;
 #[cfg(test)]
@@ -63,10 +64,12 @@ pub struct RequestLimits {
 pub enum Limit {
     /// The client waits this long.
     Client(Duration),
-    /// The server ends the request within what the lease says of open creates ([`LONGEST_WRITE`] at most), as `?timeout=` tells
-    /// it: within the lease itself unless more was announced. It counts from receipt, so that the time in a socket is taken off.
+    /// The server ends the request within the time for a usual create ([`LONGEST_WRITE`] at most), as `?timeout=` tells it. It counts
+    /// from receipt, so that the time until then is taken off.
     /// The client waits [`SERVER_MARGIN`] longer. So the write is committed until then, or not at all.
     Lease,
+    /// The same within what the lease says of open creates.
+    Announced,
     /// The longest time that the server allows, whatever the lease says.
     Longest,
 }
@@ -85,6 +88,9 @@ pub const SERVER_MARGIN: Duration = Duration::from_secs(5);
 /// How long a request may lie in a socket before the server receives it: the server's system leaves no sent byte unacknowledged for
 /// longer, or the connection counts as dead. A slow answer does not count.
 pub const LONGEST_IN_SOCKET: Duration = Duration::from_secs(2);
+
+/// How long a request may wait for credentials and a connection before its body is on its way. A later one is not sent.
+pub const LONGEST_UNSENT: Duration = Duration::from_secs(2);
 
 /// Requests that may queue between two layers; the same number as in kube's client in front of them.
 const BUFFER: usize = 1024;

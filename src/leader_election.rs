@@ -28,17 +28,18 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use self::decision::{Action, ElectorIdentity, Knowledge, Observed, may_renew, next_action, released};
+use self::leadership::Term;
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
 pub use self::instances::{CONTROLLERS_ANNOTATION, Conflict, Coverage, LeaseObservations, NAMESPACES_ANNOTATION};
 pub use self::leadership::{Gate, HealthzAdaptor, Leadership, Takeover, TimeLeft};
 pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
-pub use self::open_creates::OPEN_CREATES;
+pub use self::open_creates::{LONGEST_CREATE, OPEN_CREATES};
 pub use self::record::LeaderElectionRecord;
 
 /// How often a release is tried: an answer may be lost, or a renewal still in flight may win the race.
@@ -93,16 +94,6 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// What a write of the lease promises.
-#[derive(Clone, Copy)]
-struct Term {
-    /// When it began, and how long the machine had been suspended by then.
-    started: Instant,
-    suspended: Duration,
-    /// Until when creates may stay open.
-    creates: Instant,
-}
-
 /// Why an attempt to acquire or renew did not succeed.
 #[derive(Debug, thiserror::Error)]
 enum AttemptError {
@@ -126,6 +117,8 @@ pub struct LeaderElector<L> {
     reported_leader: String,
     /// Whether this process has sent a write that would make it the holder, with whatever result.
     may_hold: bool,
+    /// Until when creates of earlier holders may stay open. Whoever follows this process has to know it, too.
+    inherited: Option<Instant>,
 }
 
 impl<L: LeaseLock> LeaderElector<L> {
@@ -147,6 +140,7 @@ impl<L: LeaseLock> LeaderElector<L> {
             observed: None,
             reported_leader: String::new(),
             may_hold: false,
+            inherited: None,
         };
         elector.master_status(false);
         Ok(elector)
@@ -189,7 +183,7 @@ impl<L: LeaseLock> LeaderElector<L> {
     async fn acquire(&mut self) {
         let (mut changes, mut watch_again) = (None, Instant::now());
         loop {
-            let shown = self.version();
+            let (shown, attempt) = (self.version(), Instant::now());
             let result = self.try_acquire_or_renew().await;
             self.report_transition();
             let mut pause = self.config.retry_period;
@@ -210,7 +204,7 @@ impl<L: LeaseLock> LeaderElector<L> {
                 changes = Some(self.lock.changes(&version));
                 watch_again = Instant::now() + BETWEEN_WATCHES;
             }
-            self.wait_to_attempt(&mut changes, pause).await;
+            self.wait_to_attempt(&mut changes, pause, attempt + self.config.lease_duration).await;
         }
     }
 
@@ -219,12 +213,17 @@ impl<L: LeaseLock> LeaderElector<L> {
         self.observed.as_ref()?.resource_version.clone()
     }
 
-    /// Waits until the lease expires or is released, or until nothing was heard of it for a pause. What `changes` shows counts as
-    /// heard.
-    async fn wait_to_attempt(&mut self, changes: &mut Option<BoxStream<'static, Lease>>, pause: Duration) {
+    /// Waits until the lease expires or is released, or until nothing was heard of it for a pause, but not beyond `latest`. What
+    /// `changes` shows counts as heard, although it may be late.
+    async fn wait_to_attempt(
+        &mut self,
+        changes: &mut Option<BoxStream<'static, Lease>>,
+        pause: Duration,
+        latest: Instant,
+    ) {
         loop {
             let now = Instant::now();
-            let silence = now + pause.mul_f64(1.0 + JITTER_FACTOR * self.rng.random::<f64>());
+            let silence = (now + pause.mul_f64(1.0 + JITTER_FACTOR * self.rng.random::<f64>())).min(latest);
             let expiry = self.observed.as_ref().map(|seen| seen.expires().into()).filter(|expiry| *expiry > now);
             let change = async {
                 match changes {
@@ -249,10 +248,14 @@ impl<L: LeaseLock> LeaderElector<L> {
     async fn renew(&mut self) -> Loss {
         let mut last_error = "no attempt to renew was answered in time".to_owned();
         let leads_since = Instant::now();
-        let mut next = leads_since + self.config.retry_period;
+        let (mut next, mut has_failed) = (leads_since + self.config.retry_period, false);
         loop {
             let until = next.min(self.leadership.deadline());
-            let _ = timeout_at(until, self.leadership.wants()).await;
+            if has_failed {
+                sleep_until(until).await;
+            } else {
+                let _ = timeout_at(until, self.leadership.wants()).await;
+            }
             // Read after the sleep, during which the machine may have been suspended.
             let (started, fence) = (Instant::now(), self.leadership.deadline());
             if started >= fence {
@@ -266,6 +269,7 @@ impl<L: LeaseLock> LeaderElector<L> {
             self.report_transition();
             // Counted from the start of the attempt, as the fence is: with slow answers the next renewal follows at once.
             next = started + self.config.retry_period;
+            has_failed = !matches!(result, Ok(Ok(())));
             match result {
                 Ok(Ok(())) => {}
                 Ok(Err(AttemptError::HeldBy(holder))) => return Loss::TakenBy(holder),
@@ -301,12 +305,25 @@ impl<L: LeaseLock> LeaderElector<L> {
                 if seen.record.holder_identity == self.config.identity {
                     self.hooks.on_slowpath.iter().for_each(|hook| hook());
                 } else {
-                    self.leadership.taken_over(seen.takeover());
+                    let takeover = seen.takeover();
+                    self.inherit(takeover);
                 }
                 Ok(self.update(record).await?)
             }
             Action::Read => unreachable!("what was just read is not read again"),
         }
+    }
+
+    /// Keeps how earlier holders left the lease.
+    fn inherit(&mut self, takeover: Takeover) {
+        let end = match takeover {
+            Takeover::First | Takeover::Released => None,
+            Takeover::RanOut(end) => Some(end),
+            Takeover::RanOutInSilence => Some(Instant::now() + LONGEST_CREATE),
+        };
+        self.inherited = self.inherited.max(end);
+        self.inherited.into_iter().for_each(|end| self.leadership.wants_open(end));
+        self.leadership.taken_over(takeover);
     }
 
     fn next_action(&self, knowledge: Knowledge<'_>) -> Action {
@@ -332,6 +349,8 @@ impl<L: LeaseLock> LeaderElector<L> {
             ..ObjectMeta::default()
         };
         let mut lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
+        // It may have been deleted.
+        self.leadership.wants_open(Instant::now() + LONGEST_CREATE);
         let term = self.announce(&mut lease, &record);
         let written = self.call("create", self.lock.create(&lease)).await?;
         self.holds(written, record, term);
@@ -350,12 +369,12 @@ impl<L: LeaseLock> LeaderElector<L> {
     fn announce(&mut self, lease: &mut Lease, record: &LeaderElectionRecord) -> Term {
         self.may_hold = true;
         let (started, suspended) = (Instant::now(), self.clock.suspended());
-        let last_create = started + self.config.renew_deadline + SHORTEST_CREATE;
-        let creates = self.leadership.wanted().map_or(last_create, |wanted| wanted.max(last_create));
-        let outlives = creates > started + self.config.lease_duration;
-        let length = if outlives { creates - started } else { Duration::ZERO };
+        let lease_end = started + self.config.lease_duration;
+        let usual = lease_end.max(started + self.config.renew_deadline + SHORTEST_CREATE);
+        let announced = self.leadership.wanted().map_or(usual, |wanted| wanted.max(usual));
+        let length = if announced > lease_end { announced - started } else { Duration::ZERO };
         open_creates::write(&mut lease.metadata, record, length);
-        Term { started, suspended, creates }
+        Term { started, suspended, usual, announced }
     }
 
     /// The lease as last seen, with its metadata, the annotations of this process and a new record.
@@ -372,7 +391,7 @@ impl<L: LeaseLock> LeaderElector<L> {
         self.lease = Some(written);
         let [fence, lease_end] =
             [self.config.renew_deadline, self.config.lease_duration].map(|length| term.started + length);
-        self.leadership.extend(fence, lease_end, term.creates, term.suspended);
+        self.leadership.extend(fence, lease_end, term);
     }
 
     async fn call<T>(
@@ -390,7 +409,8 @@ impl<L: LeaseLock> LeaderElector<L> {
     async fn stop(&mut self) -> Outcome {
         self.leadership.revoke(false);
         self.master_status(false);
-        if !self.config.release_on_cancel || !self.may_hold {
+        let is_heir = self.inherited.is_some_and(|end| Instant::now() < end);
+        if !self.config.release_on_cancel || !self.may_hold || is_heir {
             return Outcome::Cancelled;
         }
         let limit = Instant::now() + self.config.renew_deadline;

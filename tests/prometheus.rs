@@ -466,7 +466,7 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
     let rules = until("all rules are evaluated", || {
         world.rules().filter(|rules| rules.values().all(|(_, health)| !health.starts_with("unknown")))
     });
-    assert_eq!(rules.len(), 16);
+    assert_eq!(rules.len(), 17);
     for (alert, (_, health)) in &rules {
         assert_eq!(health, "ok ", "{alert}");
     }

@@ -23,6 +23,8 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
+use super::punctual::{Punctual, punctual};
+
 /// The service that sends requests to the server of `kube`, with its credentials and headers. Must be called inside a
 /// tokio runtime; it sends nothing yet.
 pub(super) fn service(
@@ -41,9 +43,10 @@ pub(super) fn service(
         .option_layer(kube.auth_layer()?)
         .layer(kube.extra_headers_layer()?)
         .map_err(BoxError::from)
+        .map_request(punctual)
         .service(
             Client::builder(TokioExecutor::new())
-                .build(connector)
+                .build::<_, Punctual>(connector)
                 .map_err(move |error| ConnectionError::new(&server, &error)),
         ))
 }

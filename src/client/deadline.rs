@@ -20,7 +20,11 @@ use tokio::time::{Instant, Sleep};
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
-use super::{LONGEST_IN_SOCKET, LONGEST_WRITE, Limit as TimeLimit, RequestLimits, SERVER_MARGIN, is_watch};
+use super::punctual::SendBefore;
+use super::{
+    LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, Limit as TimeLimit, RequestLimits, SERVER_MARGIN, is_watch,
+};
+use crate::leader_election::TimeLeft;
 
 /// How long the server may be silent. Twice the longest time that a request may wait in a queue of API Priority and
 /// Fairness (a quarter of the server's `--request-timeout`, 15 s). An API server that died silently is noticed within
@@ -36,6 +40,9 @@ pub enum DeadlineError {
     /// It did not end within the limit of its [`RequestLimits`].
     #[error("no answer within {} s", .0.as_secs_f64())]
     Late(Duration),
+    /// There was no connection within [`LONGEST_UNSENT`].
+    #[error("not sent: no connection within {} s", LONGEST_UNSENT.as_secs())]
+    Unsent,
     /// No answer began.
     #[error("no answer from the API server within {}s", REQUEST_DEADLINE.as_secs())]
     Answer,
@@ -90,6 +97,7 @@ where
             Some(Ok(allowed)) => {
                 if let Some(server) = allowed.server {
                     tell_the_server(&mut request, server);
+                    request.extensions_mut().insert(SendBefore(Instant::now() + LONGEST_UNSENT));
                 }
                 Patience::Whole(Instant::now() + allowed.client, allowed.client)
             }
@@ -128,14 +136,16 @@ struct Allowed {
 impl RequestLimits {
     /// Whether the request may be sent now, and how long it may take.
     fn now(&self) -> Result<Allowed, DeadlineError> {
-        let creates = match &self.gate {
-            None => Duration::MAX,
-            Some(gate) => gate.time_left().ok_or(DeadlineError::Closed)?.creates,
+        let left = match &self.gate {
+            None => TimeLeft::UNLIMITED,
+            Some(gate) => gate.time_left().ok_or(DeadlineError::Closed)?,
         };
+        let sent = |left: Duration| left.saturating_sub(LONGEST_UNSENT + LONGEST_IN_SOCKET).min(LONGEST_WRITE);
         let within = |server: Duration| Allowed { server: Some(server), client: server + SERVER_MARGIN };
         Ok(match self.limit {
             TimeLimit::Client(client) => Allowed { server: None, client },
-            TimeLimit::Lease => within(creates.saturating_sub(LONGEST_IN_SOCKET).min(LONGEST_WRITE)),
+            TimeLimit::Lease => within(sent(left.usual)),
+            TimeLimit::Announced => within(sent(left.announced)),
             TimeLimit::Longest => within(LONGEST_WRITE),
         })
     }
@@ -274,12 +284,12 @@ mod tests {
         let rows = [
             ("a fixed limit is the client's alone", left(9.5, 9.5), TimeLimit::Client(seconds(10.0)), None),
             (
-                "a create has what is left of the lease, less the time in the socket",
+                "a create has what is left of the lease, less the time until its receipt",
                 left(13.2, 13.2),
                 TimeLimit::Lease,
-                Some(whole(11.2)),
+                Some(whole(9.2)),
             ),
-            ("one that was announced has more", left(5.5, 32.5), TimeLimit::Lease, Some(whole(30.5))),
+            ("one that was announced has more", left(5.5, 32.5), TimeLimit::Announced, Some(whole(28.5))),
             ("a lease of minutes has the server's own bound", left(600.0, 600.0), TimeLimit::Lease, Some(whole(34.0))),
             ("what names a version has the server's own bound", left(5.1, 5.1), TimeLimit::Longest, Some(whole(34.0))),
             ("without the lease nothing is sent", None, TimeLimit::Longest, Some(Err(DeadlineError::Closed))),

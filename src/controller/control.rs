@@ -30,7 +30,8 @@ use crate::api::{
     Object, ObjectName, Published, ResourceKind, Uid,
 };
 use crate::client::{
-    DeadlineError, LONGEST_IN_SOCKET, LONGEST_WRITE, Limit, RequestLimits, SERVER_MARGIN, USUAL_REQUEST, retry_after,
+    DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, Limit, RequestLimits, SERVER_MARGIN,
+    USUAL_REQUEST, retry_after,
 };
 use crate::leader_election::Gate;
 use crate::traces::{Stopwatch, Traces};
@@ -238,13 +239,15 @@ impl JobControl for RealControl {
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {
         let watch = Stopwatch::start(self.traces.as_ref());
-        if patience == Patience::Longest {
+        let limit = if patience == Patience::Longest { Limit::Announced } else { Limit::Lease };
+        if limit == Limit::Announced {
             // Whoever takes the lease over has to know that this create may outlive it. It ends within `LONGEST_CREATE` from here.
-            let announced = self.gate.announce(LONGEST_WRITE + LONGEST_IN_SOCKET);
-            let _ = timeout(SERVER_MARGIN.saturating_sub(LONGEST_IN_SOCKET), announced).await;
+            let on_its_way = LONGEST_UNSENT + LONGEST_IN_SOCKET;
+            let announced = self.gate.announce(LONGEST_WRITE + on_its_way);
+            let _ = timeout(SERVER_MARGIN.saturating_sub(on_its_way), announced).await;
         }
         let request = ApiRequest::new("create", Method::POST, self.controller_kind.child, name);
-        let request = ApiRequest { limit: Limit::Lease, body, ..request };
+        let request = ApiRequest { limit, body, ..request };
         let reply = self.request(request).await.map(Arc::new);
         watch.created(name, &reply);
         reply

@@ -4,8 +4,6 @@
 //! Guarantees: it does not grow beyond the size of the CronJob's status. If the process dies, losing it does no harm:
 //! the next leader finds the Jobs by name and owner.
 
-use std::time::Duration;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
@@ -14,8 +12,10 @@ use super::status::Edits;
 use crate::api::batch_v1::CronJob;
 use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
 
-/// How long after it was sent a create may be committed, even if its sender died.
-pub const LONGEST_CREATE: Duration = LONGEST_WRITE.saturating_add(SERVER_MARGIN);
+/// How long after it was begun a create may be committed, even if its sender died.
+pub use crate::leader_election::LONGEST_CREATE;
+
+const _: () = assert!(LONGEST_CREATE.as_secs() == LONGEST_WRITE.as_secs() + SERVER_MARGIN.as_secs());
 
 /// The pending status of one CronJob.
 #[derive(Debug, Default)]

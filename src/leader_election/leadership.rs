@@ -23,23 +23,22 @@ struct State {
     fence: Option<Instant>,
     /// The moment from which others may take the lease; `None` while this process does not hold it.
     lease_end: Option<Instant>,
-    /// How long the machine had been suspended when these moments were set. They come earlier by what has been added since.
-    suspended: Duration,
     /// Says how long it has been; `None` without leader election.
     clock: Option<SharedClock>,
     revoked: bool,
     takeover: Takeover,
     signs: Option<SignsOfLife>,
-    /// Until when creates shall be allowed to stay open, and until when the lease says that they may.
+    /// Until when creates shall be allowed to stay open.
     wanted: Option<Instant>,
-    announced: Option<Instant>,
+    /// The last write of the lease that succeeded.
+    term: Option<Term>,
 }
 
 impl State {
-    /// How long the machine was suspended after the moments were set.
+    /// How long the machine has been suspended since the last write began. All moments come earlier by that.
     fn slept(&self) -> Duration {
         let now = self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.suspended());
-        now.saturating_sub(self.suspended)
+        self.term.map_or(Duration::ZERO, |term| now.saturating_sub(term.suspended))
     }
 }
 
@@ -67,17 +66,28 @@ pub enum Takeover {
     RanOutInSilence,
 }
 
-/// How long what a write does may take if it begins now.
+/// How long a create may take that begins now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLeft {
-    /// Until another process can hold the lease.
-    pub lease: Duration,
+    /// Until the lease ends, or soon after the last write where it is short, which it then says.
+    pub usual: Duration,
     /// Until the end of what the lease says of open creates; at least as long.
-    pub creates: Duration,
+    pub announced: Duration,
 }
 
 impl TimeLeft {
-    const UNLIMITED: Self = Self { lease: Duration::MAX, creates: Duration::MAX };
+    pub(crate) const UNLIMITED: Self = Self { usual: Duration::MAX, announced: Duration::MAX };
+}
+
+/// What a write of the lease promises.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Term {
+    /// When it began, and how long the machine had been suspended by then.
+    pub started: Instant,
+    pub suspended: Duration,
+    /// Until when usual creates may stay open, and until when announced ones.
+    pub usual: Instant,
+    pub announced: Instant,
 }
 
 /// A cheap handle on this process's leadership, to be checked before each write.
@@ -114,23 +124,23 @@ impl Leadership {
         let state = Mutex::new(State {
             fence,
             lease_end: None,
-            suspended: Duration::ZERO,
             clock,
             revoked: false,
             takeover: Takeover::First,
             signs: None,
             wanted: None,
-            announced: None,
+            term: None,
         });
         Self(Arc::new(Shared { state, wants: Notify::new(), renewed: Notify::new() }))
     }
 
     /// One that ends after these times.
     #[cfg(test)]
-    pub(crate) fn ending_in(lease: Duration, creates: Duration) -> Self {
-        let now = Instant::now();
-        let leadership = Self::with_fence(Some(now), None);
-        leadership.extend(now + lease, now + lease, now + creates, Duration::ZERO);
+    pub(crate) fn ending_in(usual: Duration, announced: Duration) -> Self {
+        let started = Instant::now();
+        let leadership = Self::with_fence(Some(started), None);
+        let [usual, announced] = [usual, announced].map(|length| started + length);
+        leadership.extend(usual, usual, Term { started, suspended: Duration::ZERO, usual, announced });
         leadership
     }
 
@@ -153,27 +163,28 @@ impl Leadership {
         let state = self.0.state.lock();
         let Some(fence) = state.fence else { return Some(TimeLeft::UNLIMITED) };
         let now = Instant::now() + state.slept();
-        let end = state.lease_end.filter(|_| now < fence)?;
-        let until = |end: Instant| end.saturating_duration_since(now);
-        let lease = until(end);
-        Some(TimeLeft { lease, creates: state.announced.map_or(lease, until).max(lease) })
+        let term = state.term.filter(|_| now < fence)?;
+        let [usual, announced] = [term.usual, term.announced].map(|end| end.saturating_duration_since(now));
+        Some(TimeLeft { usual, announced })
     }
 
     /// Waits until the lease says that creates may stay open for `length` from now, or until no write may begin any more.
     pub async fn announce(&self, length: Duration) {
         loop {
             let renewed = self.0.renewed.notified();
-            if self.time_left().is_none_or(|left| left.creates >= length) {
+            if self.time_left().is_none_or(|left| left.announced >= length) {
                 return;
             }
-            let wanted = Instant::now() + length + ANNOUNCED_AHEAD;
-            {
-                let mut state = self.0.state.lock();
-                state.wanted = state.wanted.max(Some(wanted));
-            }
+            self.wants_open(Instant::now() + length + ANNOUNCED_AHEAD);
             self.0.wants.notify_one();
             let _ = timeout_at(self.deadline(), renewed).await;
         }
+    }
+
+    /// The lease shall say that creates may stay open until `end`, from the next renewal on.
+    pub(super) fn wants_open(&self, end: Instant) {
+        let mut state = self.0.state.lock();
+        state.wanted = state.wanted.max(Some(end));
     }
 
     /// Until when the lease shall say that creates may stay open.
@@ -215,15 +226,13 @@ impl Leadership {
         state.takeover = state.takeover.max(takeover);
     }
 
-    /// Moves the fence after a successful write of the lease, which `announced` until when creates may stay open. `suspended` is
-    /// how long the machine had been suspended when the write began.
-    pub(super) fn extend(&self, fence: Instant, lease_end: Instant, announced: Instant, suspended: Duration) {
+    /// Moves the fence after a successful write of the lease.
+    pub(super) fn extend(&self, fence: Instant, lease_end: Instant, term: Term) {
         let mut state = self.0.state.lock();
         if !state.revoked {
             state.fence = Some(fence);
             state.lease_end = Some(lease_end);
-            state.announced = Some(announced);
-            state.suspended = suspended;
+            state.term = Some(term);
         }
         drop(state);
         self.0.renewed.notify_waiters();
@@ -236,6 +245,7 @@ impl Leadership {
         let now = Instant::now();
         state.revoked = true;
         state.fence = Some(state.fence.map_or(now, |fence| fence.min(now)));
+        state.term = None;
         if !holds_lease {
             state.lease_end = None;
         }

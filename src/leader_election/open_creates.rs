@@ -15,6 +15,9 @@ use super::record::LeaderElectionRecord;
 /// The annotation of the lease: seconds, the number of transitions, and the holder.
 pub const OPEN_CREATES: &str = "cronjob-controller.dev/open-creates";
 
+/// How long creates may stay open of a holder that does not say: as long as the server works on one, and its time on the way.
+pub const LONGEST_CREATE: Duration = Duration::from_secs(39);
+
 /// More than any holder writes: no create is open for longer than a minute.
 const LONGEST: Duration = Duration::from_secs(3_600);
 

@@ -124,14 +124,18 @@ fn scenarios() -> Vec<Scenario> {
             initial: Some(record("other", 0)),
             deeds: (1..4).map(|i| (f64::from(i) * 8.0, renew_other as fn(&FakeServer, i64))).collect(),
             leads: Some((39.0, 39.0)),
+            cancel_at: 100.0,
+            ends: (100.0, 100.0),
             ..Scenario::default()
         },
         Scenario {
             name: "a renewal that only a read of the lease shows is waited for as well",
             initial: Some(record("other", 0)),
-            weather: vec![(0.0, 60.0, "watch", SILENT)],
+            weather: vec![(0.0, 100.0, "watch", SILENT)],
             deeds: vec![(9.0, renew_other)],
             leads: Some((24.0, 28.4)),
+            cancel_at: 100.0,
+            ends: (100.0, 100.0),
             ..Scenario::default()
         },
         Scenario {
@@ -154,6 +158,8 @@ fn scenarios() -> Vec<Scenario> {
             initial: Some(record("other", 0)),
             weather: vec![(5.0, 25.0, "", REFUSED)],
             leads: Some((30.0, 32.2)),
+            cancel_at: 100.0,
+            ends: (100.0, 100.0),
             ..Scenario::default()
         },
         Scenario {
@@ -161,6 +167,8 @@ fn scenarios() -> Vec<Scenario> {
             weather: vec![(0.0, 1.0, "create", slow(1))],
             deeds: vec![(0.5, |server, now| server.force(Some(&record("other", now))))],
             leads: Some((15.5, 22.0)),
+            cancel_at: 100.0,
+            ends: (100.0, 100.0),
             ..Scenario::default()
         },
         Scenario {
@@ -169,6 +177,8 @@ fn scenarios() -> Vec<Scenario> {
             weather: vec![(0.0, 1.0, "update", slow(1))],
             deeds: vec![(0.5, |server, now| server.force(Some(&record("other", now))))],
             leads: Some((15.5, 22.0)),
+            cancel_at: 100.0,
+            ends: (100.0, 100.0),
             ..Scenario::default()
         },
         Scenario {
@@ -762,7 +772,7 @@ async fn leader_that_wakes_up_after_its_lease_has_ended_writes_nothing_more() {
         // The last renewal was a second ago.
         sleep(seconds(11)).await;
         clock.suspend(seconds(asleep));
-        assert_eq!(leadership.time_left().map(|left| left.lease), left.map(seconds), "{sentence}: on waking up");
+        assert_eq!(leadership.time_left().map(|left| left.usual), left.map(seconds), "{sentence}: on waking up");
         sleep(seconds(2)).await;
         assert_eq!(running.is_finished(), left.is_none(), "{sentence}");
         assert_eq!(leadership.is_valid_now(), left.is_some(), "{sentence}");
@@ -783,6 +793,7 @@ async fn a_create_that_outlives_the_lease_is_announced_before_it_is_sent() {
     ];
     for (sentence, announces, (lease, renewal), open) in rows {
         let server = FakeServer::default();
+        server.force(Some(&record("", 0)));
         let config = |who| Config {
             lease_duration: seconds(lease),
             renew_deadline: seconds(renewal),
@@ -802,8 +813,8 @@ async fn a_create_that_outlives_the_lease_is_announced_before_it_is_sent() {
         let (leader, leadership) = lead("me");
         let leadership = leadership.await.unwrap();
         let usual = leadership.time_left().unwrap();
-        assert_eq!(usual.lease, seconds(lease), "{sentence}");
-        assert_eq!(usual.creates, seconds(lease.max(renewal + 5)), "{sentence}");
+        assert_eq!(usual.usual, seconds(lease.max(renewal + 5)), "{sentence}");
+        assert_eq!(usual.announced, usual.usual, "{sentence}");
         sleep(Duration::from_millis(500)).await;
         let announced = Instant::now();
         if announces {
@@ -812,7 +823,7 @@ async fn a_create_that_outlives_the_lease_is_announced_before_it_is_sent() {
                 let lease = server.get().unwrap();
                 let written = open_creates::read(&lease, &LeaderElectionRecord::from_lease(&lease));
                 assert!(written >= Some(seconds(36)), "{sentence}: {written:?}");
-                assert!(leadership.time_left().unwrap().creates >= seconds(36), "{sentence}");
+                assert!(leadership.time_left().unwrap().announced >= seconds(36), "{sentence}");
             };
             tokio::join!(announce(), announce());
             assert_eq!(announced.elapsed(), Duration::ZERO, "{sentence}: the next renewal is not waited for");
@@ -824,5 +835,44 @@ async fn a_create_that_outlives_the_lease_is_announced_before_it_is_sent() {
         let takeover = next.await.unwrap().takeover();
         assert_eq!(takeover, Takeover::RanOut(announced + seconds(open)), "{sentence}");
         standby.abort();
+    }
+}
+
+/// Two leaders die, one soon after the other.
+#[tokio::test(start_paused = true)]
+async fn what_is_open_of_one_leader_is_known_to_all_that_follow() {
+    let lead = |who, server: &FakeServer| {
+        let (elected, leadership) = tokio::sync::oneshot::channel();
+        let cancel = CancellationToken::new();
+        let elector = elector(who, FakeLock::new(server, network(vec![])), Hooks::default());
+        let run = elector.run(cancel.clone(), |leadership| {
+            let _ = elected.send(leadership);
+        });
+        (tokio::spawn(run), leadership, cancel)
+    };
+    // (sentence, the first lease, whether the second leader is told to stop, how long creates of the first are open at most)
+    let rows = [
+        ("the lease said nothing", Some(record("other", 0)), false, 15 + 39),
+        ("the same, and the second one is stopped", Some(record("other", 0)), true, 15 + 39),
+        ("the lease was deleted", None, false, 39),
+    ];
+    for (sentence, first, is_stopped, open) in rows {
+        let (start, server) = (Instant::now(), FakeServer::default());
+        server.force(first.as_ref());
+        let (second, leadership, cancel) = lead("second", &server);
+        leadership.await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let (third, next, _) = lead("third", &server);
+        sleep(Duration::from_millis(100)).await;
+        if is_stopped {
+            cancel.cancel();
+            assert_eq!(second.await.unwrap(), Outcome::Cancelled, "{sentence}: the lease is not released");
+        } else {
+            second.abort();
+        }
+        let Takeover::RanOut(end) = next.await.unwrap().takeover() else { panic!("{sentence}") };
+        // Each counts from its first sight of the lease, in whole seconds.
+        assert!((open..open + 3).contains(&(end - start).as_secs()), "{sentence}: {:?}", end - start);
+        third.abort();
     }
 }

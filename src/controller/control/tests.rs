@@ -181,9 +181,9 @@ async fn a_request_without_an_answer_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_create_is_given_the_rest_of_the_lease_and_a_slot_that_timed_out_the_servers_own_time() {
     let rows = [
-        ("the rest of the lease, less the time in the socket", Patience::Usual, 15, "timeout=13000ms", 18),
-        ("what the lease announces", Patience::Longest, 36, "timeout=34000ms", 39),
-        ("nothing is announced in time", Patience::Longest, 15, "timeout=10000ms", 18),
+        ("the rest of the lease, less the time until its receipt", Patience::Usual, 15, "timeout=11000ms", 16),
+        ("what the lease announces", Patience::Longest, 38, "timeout=34000ms", 39),
+        ("nothing is announced in time", Patience::Longest, 15, "timeout=10000ms", 16),
     ];
     for (sentence, patience, announced, timeout, given_up) in rows {
         let (mut control, log) = control(200, None, "{}", Duration::from_secs(3600));

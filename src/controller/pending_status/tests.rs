@@ -1,6 +1,8 @@
 //! What is pending after several creates, one after the other.
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use super::*;
 use crate::controller::tests::objects::{at, cron_job};
 
