@@ -396,7 +396,8 @@ async fn explain_reads_the_cluster_that_kubectl_would() {
         ended(command(&[&["explain", "nightly"], args].concat()).env("KUBECONFIG", directory.path().join("kubeconfig")))
     };
     let (code, out, err) = explain(&[]);
-    let start = "CronJob default/nightly: It does not run: it is suspended (spec.suspend). If it were resumed now, it would run at ";
+    let start = "CronJob default/nightly: It is not known which controller runs it. What follows holds if cronjob-controller does. It \
+                 does not run: it is suspended (spec.suspend). If it were resumed now, it would run at ";
     assert!(
         code == 0 && out.starts_with(start) && out.contains("Schedule:   0 4 * * * in Europe/Berlin\n"),
         "{out}{err}"

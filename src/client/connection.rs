@@ -23,7 +23,8 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
-use super::punctual::{Punctual, punctual};
+use super::DeadlineError;
+use super::punctual::{Punctual, in_time, punctual};
 
 /// The service that sends requests to the server of `kube`, with its credentials and headers. Must be called inside a
 /// tokio runtime; it sends nothing yet.
@@ -43,11 +44,12 @@ pub(super) fn service(
         .option_layer(kube.auth_layer()?)
         .layer(kube.extra_headers_layer()?)
         .map_err(BoxError::from)
+        .filter(in_time)
         .map_request(punctual)
         .service(
             Client::builder(TokioExecutor::new())
                 .build::<_, Punctual>(connector)
-                .map_err(move |error| ConnectionError::new(&server, &error)),
+                .map_err(move |error| unanswered(&server, &error)),
         ))
 }
 
@@ -70,6 +72,15 @@ pub(super) enum ConnectionError {
         /// The cause.
         cause: String,
     },
+}
+
+/// Why there is no answer. A body that was late is no failure of the connection: it was not sent.
+fn unanswered(server: &str, error: &legacy::Error) -> BoxError {
+    let mut sources = std::iter::successors(error.source(), |error| (*error).source());
+    match sources.find_map(|error| error.downcast_ref::<DeadlineError>()) {
+        Some(late) => (*late).into(),
+        None => ConnectionError::new(server, error).into(),
+    }
 }
 
 impl ConnectionError {

@@ -26,6 +26,12 @@ pub(super) struct Punctual {
     before: Option<Instant>,
 }
 
+/// Refuses a request whose credentials came too late, before it takes a connection.
+pub(super) fn in_time(request: Request<Body>) -> Result<Request<Body>, BoxError> {
+    let is_late = request.extensions().get::<SendBefore>().is_some_and(|SendBefore(before)| Instant::now() > *before);
+    if is_late { Err(DeadlineError::Unsent.into()) } else { Ok(request) }
+}
+
 /// Gives the request a body that keeps its [`SendBefore`].
 pub(super) fn punctual(request: Request<Body>) -> Request<Punctual> {
     let before = request.extensions().get::<SendBefore>().map(|SendBefore(before)| *before);
@@ -79,10 +85,13 @@ mod tests {
             if let Some(allowed) = allowed {
                 request.extensions_mut().insert(SendBefore(Instant::now() + Duration::from_secs(allowed)));
             }
-            let request = punctual(request);
-            assert_eq!(request.body().size_hint().exact(), Some(2), "{sentence}");
+            let (waiting, early) = (request.extensions().clone(), punctual(request));
+            assert_eq!(early.body().size_hint().exact(), Some(2), "{sentence}");
             tokio::time::sleep(Duration::from_secs(waits)).await;
-            assert_eq!(request.into_body().collect().await.is_ok(), is_sent, "{sentence}");
+            assert_eq!(early.into_body().collect().await.is_ok(), is_sent, "{sentence}: its body");
+            let mut late = Request::new(Body::empty());
+            *late.extensions_mut() = waiting;
+            assert_eq!(in_time(late).is_ok(), is_sent, "{sentence}: its credentials");
         }
     }
 }

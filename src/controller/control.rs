@@ -365,7 +365,7 @@ fn unanswered(error: &kube::Error) -> (Delivery, String) {
 fn delivery(error: &(dyn std::error::Error + 'static)) -> Delivery {
     let deadline = std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref());
     match deadline {
-        Some(DeadlineError::Closed) => Delivery::NotSent,
+        Some(DeadlineError::Closed | DeadlineError::Unsent) => Delivery::NotSent,
         Some(DeadlineError::Late(_)) => Delivery::GaveUp,
         _ => Delivery::Unknown,
     }
