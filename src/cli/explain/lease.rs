@@ -104,13 +104,17 @@ impl Leases {
         own.filter(|(lease, _)| !lease.record.holder_identity.is_empty() && !lease.is_expired(now)).collect()
     }
 
-    /// The newest lease of an instance that works on that kind in the namespace, or may do so.
+    /// The newest lease of an instance that works on that kind in the namespace, or may do so; one that is held before those that
+    /// were released, whatever the clocks.
     fn own(&self, controller_kind: ControllerKind, namespace: &str) -> Option<&ControllerLease> {
         let is_meant = |coverage: &Option<Coverage>| {
             coverage.as_ref().is_none_or(|coverage| coverage.includes(controller_kind.name, namespace))
         };
-        let meant = self.own.iter().filter(|(_, coverage)| is_meant(coverage)).map(|(lease, _)| lease);
-        meant.max_by_key(|lease| lease.record.renew_time)
+        let meant = self.own.iter().filter(|(_, coverage)| is_meant(coverage));
+        let rank = |(lease, coverage): &&(ControllerLease, Option<Coverage>)| {
+            (!lease.record.holder_identity.is_empty(), coverage.is_some(), lease.record.renew_time)
+        };
+        meant.max_by_key(rank).map(|(lease, _)| lease)
     }
 }
 
@@ -129,7 +133,7 @@ impl ControllerLease {
 
     /// Whether it is that of kube-controller-manager.
     pub fn is_in_tree(&self) -> bool {
-        self.name.ends_with(IN_TREE)
+        self.name.rsplit_once('/').is_some_and(|(_, name)| name == IN_TREE)
     }
 
     /// Whether it has expired, and kube-controller-manager does not run instead.

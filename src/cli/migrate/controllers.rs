@@ -13,7 +13,7 @@ use super::{Cluster, Code, Finding, Object};
 use crate::api::ControllerKind;
 use crate::cli::explain::lease::{ControllerLease, IN_TREE, Leases, SKEW};
 use crate::cli::output::{count, stretch};
-use crate::leader_election::{Coverage, LeaderElectionRecord};
+use crate::leader_election::Coverage;
 use crate::options::PROGRAM;
 
 /// The managers in the name of which the in-tree controller writes: the program's file name, also where kube-controller-manager
@@ -161,12 +161,10 @@ fn in_tree_is_on(cron_jobs: &[Seen], now: DateTime<Utc>) -> Option<Finding> {
 
 /// Only the Lease says that kube-controller-manager runs.
 fn in_tree_may_be_on(leases: &[Lease], now: DateTime<Utc>) -> Option<Finding> {
-    let lease = leases.iter().find(|lease| lease.metadata.name.as_deref() == Some(IN_TREE))?;
-    let record = LeaderElectionRecord::from_lease(lease);
-    let renewed = record
-        .renew_time
-        .filter(|renewed| now - *renewed <= TimeDelta::seconds(record.lease_duration_seconds.into()) + SKEW)?;
-    let object = Object::named("Lease", lease.metadata.namespace.as_deref().unwrap_or_default(), IN_TREE);
+    let lease = Leases::of(leases).in_tree().filter(|lease| !lease.is_expired(now))?;
+    let (namespace, _) = lease.name.split_once('/')?;
+    let renewed = lease.record.renew_time?;
+    let object = Object::named("Lease", namespace, IN_TREE);
     let ago = stretch((now - renewed).max(TimeDelta::zero()));
     let message = format!(
         "{object} was renewed {ago} ago, so {IN_TREE} runs. That does not show whether its CronJob controller is on: \
