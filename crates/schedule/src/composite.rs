@@ -351,10 +351,6 @@ impl Line {
     /// The first day of the line after the fifth year from `day` on, where upstream gives up: 29 February is on a given weekday
     /// every 28 or 40 years. `None` if it is after `last`, or if there is one before.
     fn rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
-        steps.rare_day(self.fields.shared_days()?, day, last, |steps| self.search_rare_day(day, last, steps))
-    }
-
-    fn search_rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
         let mut tried = self.fields.day_after(day, steps);
         while !tried.fires && tried.day <= last && !steps.are_taken() {
             tried = self.fields.day_after(tried.day - 1, steps);

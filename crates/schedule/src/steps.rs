@@ -34,8 +34,6 @@ struct Found {
     arrivals: Newest<(DaysOf, Place), Place>,
     /// Beyond which months days were looked for, by their first day, and what was found.
     months: Newest<(DaysOf, i64), (i64, bool)>,
-    /// A day, the last one that was wanted, and the rare day after it.
-    rare_day: Option<(DaysOf, i64, i64, Option<i64>)>,
 }
 
 /// The newest answers, of which `oldest` is replaced next.
@@ -92,28 +90,11 @@ impl Steps {
         search: impl FnOnce(&mut Self) -> (i64, bool),
     ) -> (i64, bool) {
         if let Some(known) = self.found.as_ref().and_then(|found| found.months.get(&(days, first))) {
+            self.take();
             return known;
         }
         let found = search(self);
         self.found.get_or_insert_default().months.add((days, first), found);
-        found
-    }
-
-    /// The rare day of these days after `day` and not after `last`; what was searched for last is not searched for again.
-    pub fn rare_day(
-        &mut self,
-        days: DaysOf,
-        day: i64,
-        last: i64,
-        search: impl FnOnce(&mut Self) -> Option<i64>,
-    ) -> Option<i64> {
-        if let Some((of, from, until, found)) = self.found.as_ref().and_then(|found| found.rare_day)
-            && (of, from, until) == (days, day, last)
-        {
-            return found;
-        }
-        let found = search(self);
-        self.found.get_or_insert_default().rare_day = Some((days, day, last, found));
         found
     }
 
