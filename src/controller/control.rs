@@ -14,13 +14,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 use apimachinery::causes::with_causes;
+use futures::FutureExt as _;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::timeout;
 
 use super::plan::{Propagation, StatusWrite};
 use crate::api::batch_v1::{CronJob, Job};
@@ -30,8 +30,7 @@ use crate::api::{
     Object, ObjectName, Published, ResourceKind, Uid,
 };
 use crate::client::{
-    DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, Limit, RequestLimits, SERVER_MARGIN,
-    USUAL_REQUEST, retry_after,
+    DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, Limit, RequestLimits, USUAL_REQUEST, retry_after,
 };
 use crate::leader_election::Gate;
 use crate::traces::{Stopwatch, Traces};
@@ -133,6 +132,12 @@ impl RealControl {
     #[must_use]
     pub fn with_policies(self, policies: PolicyOptions) -> Self {
         Self { policies, ..self }
+    }
+
+    /// The next creates may have to outlive the lease, and whoever takes that over has to know it. Nothing waits: until the lease
+    /// says so, a create has the usual time. It is asked for when one has timed out, some time before its next attempt.
+    fn announce_long_creates(&self) {
+        let _ = self.gate.announce(LONGEST_WRITE + LONGEST_UNSENT + LONGEST_IN_SOCKET).now_or_never();
     }
 
     async fn read_cron_job(&self, name: &ObjectName) -> Result<CronJob, ApiError> {
@@ -241,14 +246,14 @@ impl JobControl for RealControl {
         let watch = Stopwatch::start(self.traces.as_ref());
         let limit = if patience == Patience::Longest { Limit::Announced } else { Limit::Lease };
         if limit == Limit::Announced {
-            // Whoever takes the lease over has to know that this create may outlive it. It ends within `LONGEST_CREATE` from here.
-            let on_its_way = LONGEST_UNSENT + LONGEST_IN_SOCKET;
-            let announced = self.gate.announce(LONGEST_WRITE + on_its_way);
-            let _ = timeout(SERVER_MARGIN.saturating_sub(on_its_way), announced).await;
+            self.announce_long_creates();
         }
         let request = ApiRequest::new("create", Method::POST, self.controller_kind.child, name);
         let request = ApiRequest { limit, body, ..request };
         let reply = self.request(request).await.map(Arc::new);
+        if reply.as_ref().is_err_and(ApiError::timed_out) {
+            self.announce_long_creates();
+        }
         watch.created(name, &reply);
         reply
     }

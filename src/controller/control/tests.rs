@@ -183,7 +183,7 @@ async fn a_create_is_given_the_rest_of_the_lease_and_a_slot_that_timed_out_the_s
     let rows = [
         ("the rest of the lease, less the time until its receipt", Patience::Usual, 15, "timeout=11000ms", 16),
         ("what the lease announces", Patience::Longest, 38, "timeout=34000ms", 39),
-        ("nothing is announced in time", Patience::Longest, 15, "timeout=10000ms", 16),
+        ("what the lease does not announce yet", Patience::Longest, 15, "timeout=11000ms", 16),
     ];
     for (sentence, patience, announced, timeout, given_up) in rows {
         let (mut control, log) = control(200, None, "{}", Duration::from_secs(3600));
