@@ -67,6 +67,22 @@ pub fn fit(rng: &mut Rng, cron_job: &mut CronJob) {
     spec.fate = rng.weighted(&[(30, "mixed"), (30, "slow"), (15, "fails"), (15, "hangs"), (10, "vanishes")]);
 }
 
+/// Gives a CronJob the policies with which a slot that cannot start within a minute is passed over, and more than a minute between
+/// its slots.
+pub fn leave_late_ones_out(rng: &mut Rng, cron_job: &mut CronJob) {
+    let CronJob { spec, policies, .. } = cron_job;
+    policies.retain(|name, _| !LIMITS.contains(name));
+    policies.insert(BACKLOG, Some("0".to_owned()));
+    spec.policy = if rng.percent(60) { "Replace" } else { "Forbid" };
+    if spec.policy == "Replace" {
+        policies.insert(REPLACE_WAITS, Some("true".to_owned()));
+    } else if rng.percent(60) {
+        policies.insert(STUCK_AFTER, Some((*rng.pick(&["40s, delete", "90s, delete"])).to_owned()));
+    }
+    spec.schedule = (*rng.pick(&["*/2 * * * *", "*/3 * * * *", "*/4 * * * *"])).to_owned();
+    spec.fate = rng.weighted(&[(30, "mixed"), (30, "slow"), (20, "hangs"), (20, "quick")]);
+}
+
 /// A change of the policies.
 pub fn change(rng: &mut Rng) -> Annotations {
     let name = *rng.pick(&LIMITS);
@@ -91,7 +107,7 @@ fn value(rng: &mut Rng, name: &'static str) -> String {
 }
 
 impl Version {
-    fn limits(&self) -> BTreeMap<&'static str, String> {
+    pub fn limits(&self) -> BTreeMap<&'static str, String> {
         let shown = disguised(&self.object);
         let value = |name: &'static str| Some((name, shown["metadata"]["annotations"][name].as_str()?.to_owned()));
         LIMITS.into_iter().filter_map(value).collect()

@@ -43,6 +43,8 @@
 //! 22. What is reported about another controller is true: see [`rivals`].
 //! 23. In the calm, each slot that nothing holds starts within a few seconds, and before its deadline: see [`punctual`].
 //! 24. After an outage of the server, each due slot that nothing holds starts soon: see [`outage`].
+//! 25. With `backlog: 0`, a slot is passed over for a run that lasted, and not after a deletion for it: see [`passing`].
+//! 26. After a refusal, a due slot is tried again within what is promised: see [`recovery`].
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
@@ -69,6 +71,7 @@ mod network;
 mod order;
 mod outage;
 mod pairs;
+mod passing;
 mod people;
 mod policies;
 mod punctual;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::disguise::{READS_AS, disguised};
 use crate::invariants::{Invariants, Sent};
 use crate::limits::{LONGEST_SYNC, SHOWN_WITHIN};
-use crate::model::{Cron, Job, Model, Version, owner_of, slot_of, text};
+use crate::model::{Cron, Job, Model, SHARED, Version, owner_of, slot_of, text};
 use crate::policies::counted_from;
 use crate::scenario::{Millis, Scenario};
 use crate::waiting::{self, IN_TIME};
@@ -121,7 +121,8 @@ impl<'a> Start<'a> {
         let differ = self.scenario.clocks_differ().filter(|differ| *differ < TimeDelta::minutes(1))?;
         let waits = self.all(Version::waits_after_change);
         let other = waits.then(|| self.cron.changed_after_a_record(self.versions[0].revision)).flatten();
-        let changed = self.retimed().max(other)?;
+        let resumed = waits.then(|| self.cron.resumed_after_a_record(self.versions[0].revision)).flatten();
+        let changed = self.retimed().max(other).max(resumed)?;
         let changed = self.scenario.start + TimeDelta::milliseconds(i64::try_from(changed).ok()?);
         let due = self.versions.iter().map(|version| version.due(self.slot)).max()?;
         // The server notes whole seconds.
@@ -165,6 +166,24 @@ impl Cron {
         let is_recorded = new.is_some() && new != old;
         let waits = known[since..].iter().all(Version::waits_after_change);
         (is_plain && is_recorded && waits).then(|| known[since].at)
+    }
+}
+
+impl Cron {
+    /// When the version of `revision` was resumed, if it has waited after changes ever since its creation and had a record when it
+    /// was suspended. Whether or not a controller saw the suspension, it then knows of it by the generation.
+    fn resumed_after_a_record(&self, revision: u64) -> Option<Millis> {
+        let known = &self.versions[..self.versions.partition_point(|version| version.revision <= revision)];
+        let annotations = |version: &Version| version.object["metadata"]["annotations"].clone();
+        let is_plain =
+            |version: &Version| annotations(version)[READS_AS].is_null() && annotations(version)[SHARED].is_null();
+        let last = known.iter().rposition(Version::is_suspended)?;
+        let resumed = known.get(last + 1)?;
+        let before = known[..last].iter().rev().find(|version| !version.is_suspended())?;
+        let has_generation = before.object["metadata"]["generation"].is_number();
+        counted_from(&before.object)?;
+        (has_generation && known.iter().all(|version| is_plain(version) && version.waits_after_change()))
+            .then_some(resumed.at)
     }
 }
 

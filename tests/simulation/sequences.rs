@@ -3,6 +3,8 @@
 //!
 //! Each comes from a sequence of random numbers of its own, so that adding one leaves the rest of the world as it was.
 
+use cronjob_controller::api::policy::AFTER_CHANGE;
+
 use crate::faults::{Fault, FaultKind as F};
 use crate::limits;
 use crate::policies;
@@ -16,9 +18,40 @@ impl Scenario {
         self.take_over(&mut Rng::fork(seed, "takeover"));
         self.refuse_verbs(&mut Rng::fork(seed, "verbs"));
         self.operate(&mut Rng::fork(seed, "operators"));
+        self.wait_after_changes(&mut Rng::fork(seed, "changes"));
         self.sleep(&mut Rng::fork(seed, "sleep"));
         self.meddle(&mut Rng::fork(seed, "people"));
         self.go_away(&mut Rng::fork(seed, "outage"));
+        self.only_refuse(&mut Rng::fork(seed, "only refusals"));
+    }
+
+    /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
+    /// of their namespace, and then for one of their own, so that each is tried at least once more.
+    fn only_refuse(&mut self, rng: &mut Rng) {
+        if rng.percent(92) {
+            return;
+        }
+        self.faults.retain(|fault| fault.kind.is_refusal() && fault.kind != F::AdmissionDenies);
+        let has_policies = self.controller_kind.counted_from.is_some();
+        for cron_job in &mut self.cron_jobs {
+            if has_policies && rng.percent(40) {
+                limits::leave_late_ones_out(rng, cron_job);
+            } else if rng.percent(50) {
+                // With a slot each minute, the next one comes before a wait is too long.
+                cron_job.spec.schedule = (*rng.pick(&["*/4 * * * *", "*/5 * * * *"])).to_owned();
+            }
+        }
+        for (number, namespace) in NAMESPACES.iter().enumerate() {
+            let at = self.moment(rng, 6 * MINUTE);
+            let then = at + rng.range(120, 240) * SECOND;
+            let (number, until) = (700 + 2 * number as u64, then + rng.range(31, 50) * SECOND);
+            let reasons =
+                [(number, (at, then), *rng.pick(&[403, 409])), (number + 1, (then, until), *rng.pick(&[422, 404]))];
+            for (number, time, code) in reasons {
+                let fault = Fault::on(number, 0, F::CreateRefused, time, code);
+                self.faults.push(Fault { namespace: Some(namespace), ..fault });
+            }
+        }
     }
 
     /// People do several things with one CronJob, one soon after the other.
@@ -162,6 +195,18 @@ impl Scenario {
             for action in steps {
                 when = rng.range(when, (until - SECOND).max(when + 1));
                 self.edits.push(Edit { at: when, cron_job, action });
+            }
+        }
+    }
+
+    /// Of the CronJobs that are suspended and resumed while no controller runs, some start no slot from before the resume.
+    fn wait_after_changes(&mut self, rng: &mut Rng) {
+        let outage = self.faults.iter().find(|fault| fault.kind == F::Outage).map(|fault| (fault.at, fault.until));
+        let Some((at, until)) = outage.filter(|_| self.controller_kind.counted_from.is_some()) else { return };
+        for edit in &self.edits {
+            let is_unseen = at <= edit.at && edit.at < until && matches!(edit.action, Action::Suspend(true));
+            if is_unseen && rng.percent(60) {
+                self.cron_jobs[edit.cron_job].policies.insert(AFTER_CHANGE, Some("wait".to_owned()));
             }
         }
     }

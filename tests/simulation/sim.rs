@@ -492,6 +492,12 @@ impl ReplicaObserver for Ear {
             let State { invariants, model, .. } = &mut *state;
             invariants.unexpected(model, &regarding.uid, message, by, at);
         }
+        if reason == "PassedOver" {
+            let by = Author::Replica(self.replica, self.incarnation);
+            let State { invariants, model, replicas, .. } = &mut *state;
+            let when = (replicas[self.replica].clock.now(), at);
+            invariants.passed_over(model, &sim.scenario, (&regarding.uid, message), by, when);
+        }
         if let Some(cron) = state.model.crons.get_mut(&*regarding.uid) {
             cron.reasons.insert(reason, at);
         }
