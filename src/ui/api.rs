@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use apimachinery::steps;
 use axum::Router;
-use axum::extract::{Query, State};
+use axum::extract::{FromRequestParts, Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -19,8 +19,10 @@ use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use futures::Stream;
 use futures::stream::unfold;
 use http::StatusCode;
+use http::request::Parts;
 use parking_lot::Mutex;
 use schedule::Zone;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
@@ -82,6 +84,20 @@ pub fn router(board: Arc<Board>) -> Router {
         .with_state(api)
 }
 
+/// The parameters of a request. Any that cannot be read are refused as all other errors are.
+struct Asked<T>(T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        match Query::from_request_parts(parts, state).await {
+            Ok(Query(asked)) => Ok(Self(asked)),
+            Err(error) => Err(refusal(error.status(), &error.body_text())),
+        }
+    }
+}
+
 /// An error of a request.
 fn refusal(status: StatusCode, sentence: &str) -> Response {
     (status, axum::Json(json!({ "error": sentence }))).into_response()
@@ -126,7 +142,7 @@ struct Summary {
     time_zone: &'static str,
 }
 
-async fn summary(State(api): Shared, Query(selection): Query<Selection>) -> Response {
+async fn summary(State(api): Shared, Asked(selection): Asked<Selection>) -> Response {
     api.board.opened.cancel();
     answer(move || api.summary(&selection)).await
 }
@@ -243,7 +259,7 @@ fn shared<S: Serializer>(row: &Arc<Row>, serializer: S) -> Result<S::Ok, S::Erro
     row.as_ref().serialize(serializer)
 }
 
-async fn cron_jobs(State(api): Shared, Query(selection): Query<Selection>, Query(window): Query<Window>) -> Response {
+async fn cron_jobs(State(api): Shared, Asked(selection): Asked<Selection>, Asked(window): Asked<Window>) -> Response {
     answer(move || {
         let version = api.board.model().version;
         let rows = api.selected(&selection)?;
@@ -308,7 +324,7 @@ fn time_of(name: &str, text: &str) -> Result<DateTime<Utc>, String> {
     time.ok_or_else(|| format!("{name}: {text:?} is not a time such as 2027-03-28T02:30:00Z"))
 }
 
-async fn heat(State(api): Shared, Query(selection): Query<Selection>, Query(of): Query<OfDay>) -> Response {
+async fn heat(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<OfDay>) -> Response {
     answer(move || {
         let now = api.board.clock.now();
         let (zone, what_if) = (zone_of(&of.zone)?, spread_of(&of.spread)?);
@@ -375,7 +391,7 @@ struct Start {
     schedule: String,
 }
 
-async fn minute(State(api): Shared, Query(selection): Query<Selection>, Query(of): Query<At>) -> Response {
+async fn minute(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<At>) -> Response {
     answer(move || {
         let (at, what_if) = (time_of("at", &of.at)?, spread_of(&of.spread)?);
         let cron_jobs = api.of_rows(&api.selected(&selection)?);
@@ -401,9 +417,9 @@ struct Between {
 
 async fn timeline(
     State(api): Shared,
-    Query(selection): Query<Selection>,
-    Query(window): Query<Window>,
-    Query(between): Query<Between>,
+    Asked(selection): Asked<Selection>,
+    Asked(window): Asked<Window>,
+    Asked(between): Asked<Between>,
 ) -> Response {
     answer(move || {
         let (from, to) = (time_of("from", &between.from)?, time_of("to", &between.to)?);
@@ -426,7 +442,7 @@ struct Named {
     name: String,
 }
 
-async fn cron_job(State(api): Shared, Query(Named { namespace, name }): Query<Named>) -> Response {
+async fn cron_job(State(api): Shared, Asked(Named { namespace, name }): Asked<Named>) -> Response {
     match detail(&api.board, &ObjectName::new(namespace.as_str(), name.as_str())).await {
         Some(detail) => axum::Json(detail).into_response(),
         None => refusal(StatusCode::NOT_FOUND, &format!("there is no CronJob {name} in namespace {namespace}")),

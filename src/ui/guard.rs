@@ -79,6 +79,8 @@ enum Verdict {
 fn judge(request: &Request<Body>) -> Verdict {
     let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = match (request.uri().authority(), header(HOST)) {
+        // One of several could be meant for another server.
+        _ if request.headers().get_all(HOST).iter().count() != 1 => "",
         (None, Some(host)) => host,
         (Some(authority), Some(host)) if authority.as_str() == host => host,
         _ => "",
@@ -113,7 +115,7 @@ mod tests {
     #[test]
     fn request_without_loopback_host_own_origin_and_session_is_refused() {
         let (here, session) = (("host", "127.0.0.1:9000"), ("authorization", "Bearer session"));
-        let rows: [Row<'_>; 23] = [
+        let rows: [Row<'_>; 25] = [
             ("the page", "GET /", &[here], "public"),
             ("the page by name", "GET /", &[("host", "localhost")], "public"),
             ("a file of it", "GET /assets/app.js", &[here], "public"),
@@ -140,6 +142,8 @@ mod tests {
             ("a foreign Host", "GET /", &[("host", "evil.example"), session], "403"),
             ("a foreign Host with the token", "POST /session", &[("host", "evil.example"), session], "403"),
             ("no Host", "GET /", &[session], "403"),
+            ("two Hosts", "GET /", &[here, ("host", "evil.example"), session], "403"),
+            ("the same Host twice", "GET /", &[here, here, session], "403"),
             ("a write", "POST /api/summary", &[here, session], "405"),
             ("a write of a file", "PUT /", &[here, session], "405"),
         ];

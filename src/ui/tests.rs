@@ -143,12 +143,15 @@ async fn wrong_parameters_get_a_sentence() {
         ("cronjobs?sort=colour", 400, "sort: "),
         ("cronjobs?state=odd", 400, "state: "),
         ("minute", 400, "at: "),
+        ("cronjobs?limit=many", 400, "limit: "),
+        ("cronjob?namespace=default", 400, "missing field `name`"),
         ("timeline?from=2027-01-01T00:00:00Z&to=2028-01-01T00:00:00Z", 400, "to: "),
         ("timeline?from=2027-01-01T00:00:00Z", 400, "to: "),
         ("cronjob?namespace=shop&name=none", 404, "there is no CronJob none"),
     ] {
         let (code, headers, body) = site.send(&format!("GET /api/{path}")).await;
-        assert_eq!((code, body.contains(sentence)), (status, true), "{path}: {body}");
+        let error = serde_json::from_str::<Value>(&body).unwrap()["error"].clone();
+        assert_eq!((code, error.as_str().unwrap().contains(sentence)), (status, true), "{path}: {body}");
         assert_eq!(headers["content-security-policy"].to_str().unwrap().split(';').next(), Some("default-src 'self'"));
     }
 }
