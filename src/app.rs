@@ -86,12 +86,32 @@ pub fn run(config: Config, stop: CancellationToken) -> BoxFuture<'static, Result
 }
 
 async fn run_process(config: Config, stop: CancellationToken) -> Result<(), AppError> {
+    // Before the work begins there is nothing to finish: a signal does not wait for a credential plugin that hangs.
+    match stop.run_until_cancelled(start(&config, &stop)).await {
+        None => Ok(()),
+        Some(started) => {
+            let Started { context, work, served, runtimes: _runtimes } = started?;
+            context.run_to_end(work, served, stop).await
+        }
+    }
+}
+
+/// A process that is ready to work.
+struct Started {
+    context: Arc<ControllerContext>,
+    work: Work,
+    served: Vec<JoinHandle<()>>,
+    runtimes: [Background; 2],
+}
+
+/// Builds all that a process needs, and opens its listeners.
+async fn start(config: &Config, stop: &CancellationToken) -> Result<Started, AppError> {
     let clock: SharedClock = Arc::new(SystemClock);
     let registry = Registry::new();
     ProcessCollector::register(&registry)?;
     register_time_zone_data(&registry, TIME_ZONE_DATA)?;
     let (workers, serving) = (Background::for_workers()?, Background::for_serving()?);
-    let listeners = serving::Listeners::bind(&config, serving.handle()).await?;
+    let listeners = serving::Listeners::bind(config, serving.handle()).await?;
     let webhooks = match config.webhook.clone() {
         Some(webhook) => Some(run_on(workers.handle(), async move { Webhooks::bind(&webhook).await }).await?),
         None => None,
@@ -99,9 +119,9 @@ async fn run_process(config: Config, stop: CancellationToken) -> Result<(), AppE
     let mut ready: Vec<HealthCheck> = webhooks.iter().map(Webhooks::health_check).collect();
 
     let observer = RestClientMetrics::register(&registry)?;
-    let client = connect(&config, &observer, workers.handle()).await?;
-    let delegation = serving::delegation(&config, &clock, &observer, serving.handle()).await?;
-    let mut context = ControllerContext::new(&config, &client, &registry, &clock, rand::random(), None)?;
+    let client = connect(config, &observer, workers.handle()).await?;
+    let delegation = serving::delegation(config, &clock, &observer, serving.handle()).await?;
+    let mut context = ControllerContext::new(config, &client, &registry, &clock, rand::random(), None)?;
     context.workers = workers.handle().clone();
     let mut served = Vec::new();
     {
@@ -115,16 +135,16 @@ async fn run_process(config: Config, stop: CancellationToken) -> Result<(), AppE
     let work = match &config.leader_election {
         None => Work::new(&context, None)?,
         Some(settings) => {
-            let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
+            let client = client::connect_for_leader_election(config, Some(Arc::new(observer))).await?;
             let rng = StdRng::from_rng(&mut rand::rng());
             Work::new(&context, Some(context.candidate(settings, client, &registry, default_identity(), rng)?))?
         }
     };
     ready.extend(caches::health_checks(work.caches()));
-    ready.push(HealthCheck::shutdown(&stop));
-    served.extend(listeners.serve(&config, &registry, ready, work.health(), delegation, &context.ends));
+    ready.push(HealthCheck::shutdown(stop));
+    served.extend(listeners.serve(config, &registry, ready, work.health(), delegation, &context.ends));
 
-    context.run_to_end(work, served, stop).await
+    Ok(Started { context, work, served, runtimes: [workers, serving] })
 }
 
 /// The client of the workers, on their runtime.

@@ -483,3 +483,35 @@ fn completions_and_the_manual_are_printed_and_written() {
     assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""));
     assert!(directory.path().join("cronjob-controller-explain.1").exists());
 }
+
+#[test]
+fn a_signal_ends_a_start_that_waits_for_a_credential_plugin() {
+    let directory = tempfile::tempdir().unwrap();
+    let (begun, kubeconfig) = (directory.path().join("begun"), directory.path().join("kubeconfig"));
+    let user = json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", "touch \"$0\"; exec sleep 60", begun],
+        "interactiveMode": "Never",
+    }});
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:9"}}],
+        "users": [{"name": "a", "user": user}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    });
+    std::fs::write(&kubeconfig, config.to_string()).unwrap();
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    let args = [kubeconfig.as_str(), "--secure-port=0", "--leader-elect-resource-namespace=a"];
+    let mut process = command(&args).stderr(Stdio::null()).spawn().unwrap();
+    let start = std::time::Instant::now();
+    while !begun.exists() {
+        assert!(start.elapsed().as_secs() < 30 && process.try_wait().unwrap().is_none(), "the plugin was not called");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Command::new("kill").arg(process.id().to_string()).status().unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    assert!(start.elapsed().as_secs() < 50, "it waited for the plugin");
+}
