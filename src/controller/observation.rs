@@ -53,13 +53,13 @@ pub struct PendingCreate {
     pub wait: Option<TimeDelta>,
 }
 
-/// A slot that runs kept from starting.
+/// A slot that was kept from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// The slot.
     pub slot: DateTime<Utc>,
-    /// Whether a Job was deleted for it, so that it is to start however late it is.
-    pub deletes: bool,
+    /// Whether it is to start however late it is: it was not only runs that kept it, or a Job was deleted for it.
+    pub waits: bool,
 }
 
 /// The facts known about one CronJob.
@@ -80,7 +80,7 @@ pub struct Observation {
     pub name_taken_reported: Option<DateTime<Utc>>,
     /// The Events that this process recorded about held slots in the last hour.
     pub told: Vec<Told>,
-    /// The newest slot that runs kept from starting when it was last looked at, for a CronJob with `backlog: 0`.
+    /// The newest slot that was kept from starting when it was last looked at, for a CronJob with `backlog: 0`.
     pub blocked: Option<Blocked>,
     /// Status edits that an earlier sync decided and did not write.
     pub carried: Edits,

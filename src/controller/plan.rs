@@ -103,8 +103,8 @@ pub struct Settlement {
     pub not_pruned: usize,
     /// The decision about the due slots. It is used for logs and metrics, and for `backlog: 0`.
     pub verdict: Verdict,
-    /// Whether no run kept the due slot from starting.
-    pub may_start: bool,
+    /// The due slot that no run kept from starting.
+    pub startable: Option<DateTime<Utc>>,
     /// Findings about Jobs, for logs and metrics.
     pub notes: Vec<Note>,
     /// What happens to the key.

@@ -351,11 +351,13 @@ impl<'a> Sync<'a> {
         if let Some(blocker) = self.blocker() {
             return Ok(self.skip_for(blocker, slot, schedule));
         }
-        self.draft.may_start = true;
+        self.draft.startable = Some(slot);
         if self.decides_on_live() && self.observation.live_cron_job.is_none() {
             return needs(Plan::Lookup(vec![Lookup::CronJob]));
         }
         if let Some(outcome) = self.settle_earlier_create(slot, schedule)? {
+            // The Job of an earlier slot may be the one that is in the way.
+            self.draft.startable = None;
             return Ok(outcome);
         }
         if let Some(blocker) = self.blocker() {

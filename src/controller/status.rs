@@ -116,8 +116,8 @@ pub struct Draft<'a> {
     pub passed_over: Option<DateTime<Utc>>,
     /// The decision about the due slots.
     pub verdict: Verdict,
-    /// See [`Settlement::may_start`].
-    pub may_start: bool,
+    /// See [`Settlement::startable`].
+    pub startable: Option<DateTime<Utc>>,
     edits: Edits,
     events: Vec<Event>,
     told: Vec<Told>,
@@ -129,10 +129,10 @@ impl<'a> Draft<'a> {
     pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
-        let (edits, verdict, may_start) = (carried.clone(), Verdict::Open, false);
+        let (edits, verdict, startable) = (carried.clone(), Verdict::Open, None);
         let (events, told, notes) = (Vec::new(), Vec::new(), Vec::new());
         let (name_taken, already_there, passed_over) = (None, None, None);
-        Self { base, status, name_taken, already_there, passed_over, verdict, may_start, edits, events, told, notes }
+        Self { base, status, name_taken, already_there, passed_over, verdict, startable, edits, events, told, notes }
     }
 
     /// Applies the edits to a fresher version. Upstream continues with the fresher copy but writes the older one.
@@ -301,7 +301,7 @@ impl<'a> Draft<'a> {
     /// Ends the sync without a status write; the edits are left to a later sync.
     pub fn put_off(self, outcome: Outcome) -> Settlement {
         let Self {
-            base, name_taken, already_there, passed_over, verdict, may_start, edits, events, told, notes, ..
+            base, name_taken, already_there, passed_over, verdict, startable, edits, events, told, notes, ..
         } = self;
         let edits = edits.needed_by(&base.status);
         let (prune, unrecorded, not_pruned) = (Vec::new(), None, 0);
@@ -317,7 +317,7 @@ impl<'a> Draft<'a> {
             unrecorded,
             not_pruned,
             verdict,
-            may_start,
+            startable,
             notes,
             outcome,
         }
@@ -332,7 +332,7 @@ impl<'a> Draft<'a> {
             already_there,
             passed_over,
             verdict,
-            may_start,
+            startable,
             edits,
             events,
             told,
@@ -353,7 +353,7 @@ impl<'a> Draft<'a> {
             unrecorded,
             not_pruned,
             verdict,
-            may_start,
+            startable,
             notes,
             outcome,
         }

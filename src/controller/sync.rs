@@ -68,7 +68,7 @@ pub trait SyncHooks: Send + Sync {
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
         let _ = (cron_job, name, uid);
     }
-    /// Which slot runs keep from starting has changed. See [`Observation::blocked`].
+    /// Which slot is kept from starting has changed. See [`Observation::blocked`].
     fn blocked(&self, cron_job: &CronJob, blocked: Option<Blocked>) {
         let _ = (cron_job, blocked);
     }
@@ -171,21 +171,22 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     }
 }
 
-/// The slot that runs keep from starting, after a sync that deleted Jobs for the slot `deleted_for`.
+/// The slot that is kept from starting, after a sync that deleted Jobs for the slot `deleted_for`.
 fn blocked(observation: &Observation, settlement: &Settlement, deleted_for: Option<DateTime<Utc>>) -> Option<Blocked> {
     observation.cron_job.limits().backlog.filter(|most| *most == 0)?;
     let slot = match settlement.verdict {
         Verdict::Skipped(
             Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot) | Skip::PassedOver(slot),
         ) => slot,
-        Verdict::Open if deleted_for.is_some() => deleted_for?,
-        // Only what was deleted for the slot is known after that.
-        Verdict::Open if settlement.may_start => return observation.blocked.filter(|known| known.deletes),
+        // It was tried, and no run was in the way.
+        Verdict::Open if settlement.startable.is_some() => {
+            return settlement.startable.map(|slot| Blocked { slot, waits: true });
+        }
         Verdict::Started { .. } | Verdict::NothingDue => return None,
         Verdict::Open | Verdict::Skipped(_) => return observation.blocked,
     };
-    let has_deleted = |known: Blocked| known.slot == slot && known.deletes;
-    Some(Blocked { slot, deletes: deleted_for == Some(slot) || observation.blocked.is_some_and(has_deleted) })
+    let waits = |known: Blocked| known.slot == slot && known.waits;
+    Some(Blocked { slot, waits: deleted_for == Some(slot) || observation.blocked.is_some_and(waits) })
 }
 
 /// How long a sync may continue once it has no Job left to start.

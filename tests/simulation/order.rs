@@ -111,6 +111,12 @@ impl<'a> Start<'a> {
         // In the calm, clocks were set right, by less than a minute.
         let led = self.author_time(self.leads_since? + LONGEST_SYNC)? < due;
         let was_tried = tried.is_some_and(|tried| tried < self.sent.at);
+        let versions = self.cron.versions.windows(2).filter(|pair| pair[0].is_suspended());
+        // A suspension is no run, so the slot starts after it.
+        let mut suspensions = versions.map(|pair| self.author_time(pair[1].at));
+        if suspensions.any(|end| end > Some(due)) {
+            return None;
+        }
         let late = (self.sent.clock - due).num_seconds();
         (is_late && led && !was_tried).then(|| ("19", format!("{late} s late, though none waits")))
     }

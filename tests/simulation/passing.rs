@@ -1,8 +1,8 @@
 //! With `backlog: 0`, a slot is passed over because runs kept it from starting, and for no other reason.
 //!
-//! Guarantees: of a slot that a replica says it passed over, some Job of the CronJob was unfinished from when it was due until it
-//! could start in time no more, or lingered. While faults other than refusals are about, the replica may have believed that of one
-//! that had ended a few minutes before. And the replica had deleted none of them for that slot.
+//! Guarantees: of a slot that a replica says it passed over, Jobs of the CronJob were unfinished, or lingered, one after the other
+//! from when it was due until it could start in time no more. While faults other than refusals are about, the replica may have
+//! believed that of one that had ended a few minutes before. And the replica had deleted none of them for that slot.
 //!
 //! Not judged: where a clock is stepped, after an edit, each `@every`, and a slot whose name another Job has. What is said of
 //! a CronJob is said once an hour.
@@ -51,25 +51,32 @@ impl Invariants {
             return;
         }
         self.coverage.count("judged", "slot passed over for a run");
-        let needed = if scenario.is_disturbed(at) { due - STALE } else { due + IN_TIME - SLACK };
-        let lasts = |job: &&Job| {
-            let end =
-                if version.replace_waits() { job.deleted } else { job.ended.into_iter().chain(job.deleted).min() };
-            time(job.created) <= due + SLACK && end.is_none_or(|end| time(end) > needed)
+        let run = |job: &Job| {
+            let gone = job.deleted;
+            let end = if version.replace_waits() { gone } else { job.ended.into_iter().chain(gone).min() };
+            (time(job.created), end.map_or(DateTime::<Utc>::MAX_UTC, time))
         };
+        let mut runs: Vec<_> = model.all_jobs_of(uid).map(run).collect();
+        runs.sort_unstable();
+        let kept = if scenario.is_disturbed(at) {
+            runs.iter().any(|(from, to)| *from <= due + SLACK && *to > due - STALE)
+        } else {
+            // Until when one followed the other.
+            let until =
+                runs.iter().fold(due, |until, (from, to)| if *from <= until + SLACK { until.max(*to) } else { until });
+            until > due + IN_TIME - SLACK
+        };
+        let name = format!("{}/{}", cron.namespace, cron.name);
+        if !kept {
+            self.violated("25", at, format!("{by} passes over {slot} of {name}, and no run kept it"));
+            return;
+        }
         // A deletion that was sent for an earlier slot counts for that one.
         let is_for_it = |job: &&Job| job.marked.is_some_and(|(at, author)| author == by && time(at) > due + SLACK);
-        let name = format!("{}/{}", cron.namespace, cron.name);
-        match model.all_jobs_of(uid).find(lasts) {
-            None => self.violated("25", at, format!("{by} passes over {slot} of {name}, and no run kept it")),
-            Some(_) => {
-                let was_unfinished =
-                    |job: &&Job| job.ended.is_none_or(|end| job.marked.is_some_and(|(at, _)| at <= end));
-                if let Some(job) = model.all_jobs_of(uid).filter(is_for_it).find(was_unfinished) {
-                    let text = format!("{by} passes over {slot} of {name}, for which it deleted {}", job.name);
-                    self.violated("25", at, text);
-                }
-            }
+        let was_unfinished = |job: &&Job| job.ended.is_none_or(|end| job.marked.is_some_and(|(at, _)| at <= end));
+        if let Some(job) = model.all_jobs_of(uid).filter(is_for_it).find(was_unfinished) {
+            let text = format!("{by} passes over {slot} of {name}, for which it deleted {}", job.name);
+            self.violated("25", at, text);
         }
     }
 }

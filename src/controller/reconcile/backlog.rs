@@ -88,8 +88,7 @@ impl Sync<'_> {
     fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
         let known = self.observation.blocked.filter(|known| known.slot == slot);
         let was_blocked = || self.was_blocked(self.draft.base.due(slot));
-        self.nominal_now().signed_duration_since(slot) > IN_TIME
-            && known.map_or_else(was_blocked, |known| !known.deletes)
+        self.nominal_now().signed_duration_since(slot) > IN_TIME && known.map_or_else(was_blocked, |known| !known.waits)
     }
 
     /// With `backlog: 0`: the first second in which a slot that is blocked until then is passed over. `None` once that has

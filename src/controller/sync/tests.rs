@@ -19,7 +19,7 @@ enum End {
     /// The slot is passed over.
     PassedOver(&'static str),
     /// The slot could have started, and the API server refused it.
-    Refused,
+    Refused(&'static str),
     /// The same, after the sync has deleted Jobs for the slot.
     RefusedAfterDeleting(&'static str),
     /// A request failed before that was known.
@@ -45,9 +45,10 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
         ("one run", &[Forbidden(ten)], Some((ten, false))),
         ("two runs", &[Forbidden(ten), Forbidden(ten)], Some((ten, false))),
         ("a run, over two slots", &[Forbidden(ten), Forbidden(eleven)], Some((eleven, false))),
-        ("a run, then a refusal", &[Forbidden(ten), Refused], None),
-        ("a run, then a refusal, then another run", &[Forbidden(ten), Refused, Forbidden(ten)], Some((ten, false))),
-        ("a refusal, then a run", &[Refused, Forbidden(ten)], Some((ten, false))),
+        ("a run, then a refusal", &[Forbidden(ten), Refused(ten)], Some((ten, true))),
+        ("a run, then a refusal, then another run", &[Forbidden(ten), Refused(ten), Forbidden(ten)], Some((ten, true))),
+        ("a refusal, then a run", &[Refused(ten), Forbidden(ten)], Some((ten, true))),
+        ("a refusal, then a run at the next slot", &[Refused(ten), Forbidden(eleven)], Some((eleven, false))),
         ("a run, then what says nothing", &[Forbidden(ten), Failed, Suspended], Some((ten, false))),
         ("a run, then the start", &[Forbidden(ten), Started(ten)], None),
         ("a run, then an edit of the schedule", &[Forbidden(ten), NothingDue], None),
@@ -62,15 +63,15 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
             Some((ten, true)),
         ),
         ("a run that is deleted, then a failure", &[Replaces(ten), Failed], Some((ten, true))),
-        ("a run that is deleted, then a refusal", &[Replaces(ten), Refused], Some((ten, true))),
+        ("a run that is deleted, then a refusal", &[Replaces(ten), Refused(ten)], Some((ten, true))),
         ("a deletion and a refusal in one sync", &[RefusedAfterDeleting(ten)], Some((ten, true))),
-        ("a deletion and two refusals", &[RefusedAfterDeleting(ten), Refused], Some((ten, true))),
+        ("a deletion and two refusals", &[RefusedAfterDeleting(ten), Refused(ten)], Some((ten, true))),
         (
             "a deletion, two refusals and another run",
-            &[RefusedAfterDeleting(ten), Refused, Forbidden(ten)],
+            &[RefusedAfterDeleting(ten), Refused(ten), Forbidden(ten)],
             Some((ten, true)),
         ),
-        ("a deletion, a refusal and the start", &[Replaces(ten), Refused, Started(ten)], None),
+        ("a deletion, a refusal and the start", &[Replaces(ten), Refused(ten), Started(ten)], None),
         ("passed over, twice", &[Forbidden(ten), PassedOver(ten), PassedOver(ten)], Some((ten, false))),
     ];
     let annotations =
@@ -86,7 +87,7 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
                     Replacing(slot) => (Verdict::Skipped(Skip::Replacing(at(slot))), None),
                     Replaces(slot) => (Verdict::Skipped(Skip::Replacing(at(slot))), Some(at(slot))),
                     PassedOver(slot) => (Verdict::Skipped(Skip::PassedOver(at(slot))), None),
-                    Refused | Failed => (Verdict::Open, None),
+                    Refused(_) | Failed => (Verdict::Open, None),
                     RefusedAfterDeleting(slot) => (Verdict::Open, Some(at(slot))),
                     Suspended => (Verdict::Skipped(Skip::Suspended), None),
                     Started(slot) => {
@@ -96,11 +97,14 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
                 };
                 let mut draft = Draft::new(&cron_job, &Edits::default());
                 draft.verdict = verdict;
-                draft.may_start = matches!(end, Refused | RefusedAfterDeleting(_) | Started(_));
+                draft.startable = match end {
+                    Refused(slot) | RefusedAfterDeleting(slot) | Started(slot) => Some(at(slot)),
+                    _ => None,
+                };
                 let settlement = draft.put_off(Outcome::Done);
                 observation.blocked = blocked(&observation, &settlement, deleted_for);
             }
-            let want = want.filter(|_| is_kept).map(|(slot, deletes)| Blocked { slot: at(slot), deletes });
+            let want = want.filter(|_| is_kept).map(|(slot, waits)| Blocked { slot: at(slot), waits });
             assert_eq!(observation.blocked, want, "backlog {backlog}: {sentence}");
         }
     }

@@ -345,7 +345,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     let cron_job = with(&[(BACKLOG, "0")], json!({ "concurrencyPolicy": FORBID }));
     let earlier = running("report-29540700", "2026-03-02T09:00:00Z");
     let slot = time(SLOT);
-    let blocked = |slot, deletes| Some(Blocked { slot, deletes });
+    let blocked = |slot, waits| Some(Blocked { slot, waits });
     let rows = [
         ("in time", "2026-03-02T10:01:00Z", blocked(slot, false), true),
         ("too late", "2026-03-02T10:01:01Z", blocked(slot, false), false),
@@ -379,7 +379,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     // A slot that waits for its deadline instead keeps the timer of `stuck-after`.
     let stuck = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1"), (STUCK_AFTER, "100m")], json!({}));
     let mut observation = observe(&stuck, &[&earlier]);
-    observation.blocked = Some(Blocked { slot, deletes: true });
+    observation.blocked = Some(Blocked { slot, waits: true });
     let ran = run(observation, time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("max_concurrent"), Some(time("2026-03-02T10:40:00Z"))));
     // What began after the slot was due did not keep it from starting in time.
