@@ -29,7 +29,7 @@ use schedule::{Zone, missed};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{Instrument as _, debug, debug_span, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ControllerKind, EventType, Manage, NameConflict, ObjectName, Publish, ResourceKind, Uid};
@@ -77,6 +77,7 @@ use observation::{Observation, Ownership};
 pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
+use sync::sync_cron_job;
 use takeover::Takeover;
 use template_budget::TemplateBudget;
 
@@ -177,7 +178,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let has_next_slot = |cron_job: &CronJob| {
             let is_on = !cron_job.deleting && !cron_job.spec.suspend;
             let zone = &cron_job.timing(self.parts.local_zone).time_zone;
-            is_on && zone.is_ok() && self.next_slot(cron_job).is_some()
+            is_on && zone.is_ok() && self.next_scheduled_time(cron_job).is_some()
         };
         let is_unattended = |cron_job: &Arc<CronJob>| {
             let key = &cron_job.name;
@@ -199,7 +200,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Marks the caches as possibly stale: after a relist with a gap, or when this process has just become the leader.
-    pub fn suspect_views(&self) {
+    pub fn doubt_caches(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -208,7 +209,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// deleted, because the Job's name prevents a second start of its slot. Under Forbid and Replace, no slot starts while
     /// that leader may have started an earlier one.
     pub fn take_over(&self, pending: Duration) {
-        self.suspect_views();
+        self.doubt_caches();
         self.takeover.begin(pending);
     }
 
@@ -231,7 +232,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     async fn end_of_takeover(&self) {
         self.takeover.end(&self.parts.jobs).await;
         for cron_job in self.parts.cron_jobs.list() {
-            self.enqueue(cron_job.name.clone());
+            self.enqueue(cron_job.name.clone(), "end of a takeover");
         }
     }
 
@@ -264,7 +265,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         info!(controller = self.parts.controller_kind.name, "Shutting down cronjob controller");
         // Shutdown drops the queue's timers, including those of pending statuses, so these keys are enqueued.
         for key in self.memories.open() {
-            self.enqueue(key);
+            self.enqueue(key, "shutdown");
         }
         let _ = self.settles_until.set(Instant::now() + LAST_SETTLING);
         self.parts.queue.shut_down();
@@ -286,12 +287,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub async fn process_next_work_item(&self) -> bool {
         let Some(key) = self.parts.queue.get().await else { return false };
         let work = async {
-            if !self.parts.queue.shutting_down() || self.owes_at_the_end(&key) {
+            if !self.parts.queue.shutting_down() || self.has_last_status(&key) {
                 self.process(&key).await;
             }
-            self.settle_at_the_end(&key).await;
+            self.write_last_status(&key).await;
         };
-        if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+        let span = debug_span!("sync", cronjob = %key);
+        if AssertUnwindSafe(work.instrument(span)).catch_unwind().await.is_err() {
             self.back_off_after_panic(&key);
         }
         self.parts.queue.done(&key);
@@ -300,9 +302,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Writes the key's pending status during shutdown, when the queue no longer accepts the key. After a few failed
     /// attempts the status is left to the next leader.
-    async fn settle_at_the_end(&self, key: &ObjectName) {
+    async fn write_last_status(&self, key: &ObjectName) {
         for pause in LAST_PAUSES {
-            let Some(end) = self.settles_until.get().filter(|_| self.owes_at_the_end(key)) else { return };
+            let Some(end) = self.settles_until.get().filter(|_| self.has_last_status(key)) else { return };
             let attempt = async {
                 sleep(pause).await;
                 self.process(key).await;
@@ -314,12 +316,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Whether the process is shutting down, this key has a pending status, and the shutdown deadline has not passed.
-    fn owes_at_the_end(&self, key: &ObjectName) -> bool {
+    fn has_last_status(&self, key: &ObjectName) -> bool {
         let is_too_late = || self.settles_until.get().is_some_and(|until| *until <= Instant::now());
         self.parts.queue.shutting_down() && self.memories.is_open(key) && !is_too_late()
     }
 
     async fn process(&self, key: &ObjectName) {
+        decision_log::started();
         let began = self.parts.clock.now();
         let start = Instant::now();
         let attempt = self.limiter.lock().begin(&key.namespace, start.into_std());
@@ -330,18 +333,20 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             Ok(Outcome::Done) => {
                 self.parts.queue.forget(key);
                 self.wait_for_the_past(key);
+                decision_log::done();
             }
             // The template budget enqueues the key again.
             Ok(Outcome::AwaitTemplate) => {}
             Ok(Outcome::Requeue(requeue)) => {
                 self.parts.queue.forget(key);
-                self.enqueue_at_slot(key.clone(), requeue.slot);
+                self.requeue_at_slot(key, requeue.slot);
             }
             Ok(Outcome::SettleLater { next }) => {
                 self.parts.queue.forget(key);
-                self.enqueue(key.clone());
+                decision_log::requeued("status to write");
+                self.parts.queue.add(key.clone());
                 if let Some(next) = next {
-                    self.enqueue_at_slot(key.clone(), next.slot);
+                    self.requeue_at_slot(key, next.slot);
                 }
             }
             Ok(Outcome::Failed(failure)) => self.retry(key, &failure),
@@ -352,7 +357,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         // The clock was set back during the sync. A decision made at a time still in the future is made again.
         if self.parts.clock.now() < began {
-            self.enqueue(key.clone());
+            decision_log::requeued("clock set back");
+            self.parts.queue.add(key.clone());
         }
     }
 
@@ -360,10 +366,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub async fn sync(&self, key: &ObjectName) -> Outcome {
         let Some(cached) = self.parts.cron_jobs.get(key) else {
             debug!(cronjob = %key, "CronJob not found, may be it is deleted");
-            return self.part_with(key).await;
+            return self.sync_deleted(key).await;
         };
-        self.tell_of_name_conflict(&cached);
-        self.tell_of_unknown_policies(&cached);
+        self.warn_of_name_conflict(&cached);
+        self.warn_of_unknown_policies(&cached);
         let recalled = self.recall(cached);
         let jobs = self.get_jobs_to_be_reconciled(&recalled);
         let epoch = self.epoch.load(Ordering::Relaxed);
@@ -384,7 +390,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if recalled.timed_out {
             observation.patience = Patience::Longest;
         }
-        let outcome = self.sync_cron_job(observation, epoch).await;
+        let hooks = ControllerHooks { controller: self, epoch };
+        let now = self.parts.clock.now();
+        let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
         self.remember_patience(key, &outcome, recalled.timed_out);
         outcome
     }
@@ -408,15 +416,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    async fn sync_cron_job(&self, observation: Observation, epoch: u64) -> Outcome {
-        let hooks = ControllerHooks { controller: self, epoch };
-        let report = sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await;
-        self.apply(report)
-    }
-
     /// The last sync of a CronJob that left the store. If it may have been released to kube-controller-manager, its
     /// pending status is still written: no other process knows of the Jobs started here.
-    async fn part_with(&self, key: &ObjectName) -> Outcome {
+    async fn sync_deleted(&self, key: &ObjectName) -> Outcome {
         if self.parts.manage == Manage::Annotated
             && let Some(uid) = self.memories.pending(key)
         {
@@ -446,7 +448,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
         observation.ownership = Ownership::Released { begun: recalled.begun.map(|begun| begun.slot) };
         observation.carried = recalled.carried;
-        self.sync_cron_job(observation, self.epoch.load(Ordering::Relaxed)).await
+        let hooks = ControllerHooks { controller: self, epoch: self.epoch.load(Ordering::Relaxed) };
+        let now = self.parts.clock.now();
+        self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await)
     }
 
     /// The children of the CronJob, by controller UID, in a stable order. The list includes Jobs created here
@@ -471,16 +475,17 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         jobs
     }
 
-    fn enqueue(&self, key: ObjectName) {
+    fn enqueue(&self, key: ObjectName, why: &'static str) {
         if !self.stands_by() {
+            decision_log::queued(&key, why);
             self.parts.queue.add(key);
         }
     }
 
-    fn enqueue_at_slot(&self, key: ObjectName, slot: DateTime<Utc>) {
-        if !self.stands_by() {
-            self.parts.queue.add_at(key, self.time_of(slot));
-        }
+    fn requeue_at_slot(&self, key: &ObjectName, slot: DateTime<Utc>) {
+        let due = self.time_of(slot);
+        decision_log::requeued_at(due);
+        self.parts.queue.add_at(key.clone(), due);
     }
 
     /// Sets a timer that is due only if the wall clock is set back: a policy may have ended the schedule, and a clock that
@@ -488,7 +493,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn wait_for_the_past(&self, key: &ObjectName) {
         let may_return = |cron_job: &CronJob| cron_job.policies.is_some() && !cron_job.spec.suspend;
         if self.parts.cron_jobs.get(key).is_some_and(|cron_job| may_return(&cron_job)) {
-            self.enqueue_at_slot(key.clone(), DateTime::<Utc>::MAX_UTC);
+            self.parts.queue.add_at(key.clone(), DateTime::<Utc>::MAX_UTC);
         }
     }
 
@@ -517,7 +522,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Another controller reconciles the same CronJobs and started the Job of a slot. This is harmless but doubles the
     /// requests.
-    fn tell_of_foreign_fire(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+    fn warn_of_external_job(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         // It may be the last leader's, whose watch or clock was another.
         if self.takeover.wait().is_some() {
             return;
@@ -529,15 +534,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    fn enqueue_owner(&self, job: &Job) {
+    fn enqueue_owner(&self, job: &Job, why: &'static str) {
         if let Some(cron_job) = self.resolve_controller_ref(job) {
-            self.enqueue(cron_job.name.clone());
+            self.enqueue(cron_job.name.clone(), why);
         }
     }
 
     /// kube-controller-manager's controller finds the Jobs of a CronJob by the CronJob's name, whatever its API group.
     /// It would prune the Jobs of this one. A Warning reports this once for each CronJob.
-    fn tell_of_name_conflict(&self, cron_job: &CronJob) {
+    fn warn_of_name_conflict(&self, cron_job: &CronJob) {
         let is_there = |name_conflicts: &Arc<Store<NameConflict>>| name_conflicts.get(&cron_job.name).is_some();
         if !self.parts.name_conflicts.as_ref().is_some_and(is_there) {
             return;
@@ -550,7 +555,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// A Warning names the annotations that no policy has, once for each CronJob and list.
-    fn tell_of_unknown_policies(&self, cron_job: &CronJob) {
+    fn warn_of_unknown_policies(&self, cron_job: &CronJob) {
         let Some(policies) = cron_job.policies.as_ref().filter(|policies| !policies.unknown.is_empty()) else { return };
         let list = BuildHasherDefault::<DefaultHasher>::default().hash_one(&policies.unknown);
         let is_news = |known: &mut Known| known.unknown_policies.replace(list) != Some(list);
@@ -570,8 +575,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.parts.recorder.event(&regarding, type_, reason, message);
     }
 
-    /// When the next slot is due.
-    fn next_slot(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
+    /// When the next slot is due. Matches upstream `nextScheduledTimeDuration`.
+    fn next_scheduled_time(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let (schedule, now) = (cron_job.schedule(self.parts.local_zone)?, self.parts.clock.now());
         let observed = cron_job.observed(&cron_job.status, now);
         let slot = missed::next_requeue_time(&observed, cron_job.nominal(now), schedule, None)?;

@@ -17,7 +17,7 @@ use cronjob_controller::api::{Interner, Object, Uid};
 use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Settlement, StatusWrite};
-use cronjob_controller::controller::sync::{SyncHooks, carry_out};
+use cronjob_controller::controller::sync::{SyncHooks, sync_cron_job};
 use http::{Method, Request};
 use schedule::Zone;
 use serde::Deserialize;
@@ -75,7 +75,7 @@ async fn sync_one(
         .await
         .map_err(|why| why.to_string())?;
     let diary = Diary::default();
-    let report = carry_out(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
+    let report = sync_cron_job(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
     for event in diary.events.into_inner().unwrap().into_iter().chain(report.events) {
         post(client, &report.cron_job, &event).await?;
     }

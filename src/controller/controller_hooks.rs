@@ -49,7 +49,7 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
         let due = cron_job.due(slot);
         metrics.job_creation_skew.observe((now - due).as_seconds_f64());
         metrics.job_creation_skew_duration.observe((job.creation_timestamp - due).as_seconds_f64());
-        decision_log::created(&cron_job.name, job, slot, now - due);
+        decision_log::created(job, slot, now - due);
     }
 
     fn create_failed(&self, cron_job: &CronJob, error: &ApiError) {
@@ -76,7 +76,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.parts.queue.add_after(cron_job.name.clone(), PRUNE_RETRY);
         }
         if prune_again {
-            self.enqueue(cron_job.name.clone());
+            decision_log::requeued("more to clean up");
+            self.parts.queue.add(cron_job.name.clone());
         }
         outcome
     }
@@ -121,7 +122,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         if !jobs.get(name).is_some_and(|cached| cached.uid == *uid && cached.is_child_of(cron_job)) {
             memories.update(cron_job, |known| known.own.job_gone(uid));
         }
-        decision_log::deleted(&cron_job.name, name);
+        decision_log::deleted(name);
     }
 
     fn blocked(&self, cron_job: &CronJob, blocked: Option<Blocked>) {
@@ -151,7 +152,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         if let Some(slot) = settlement.already_there
             && controller.memories.visit(&cron_job.name, |memory| is_external(memory, slot)) == Some(true)
         {
-            controller.tell_of_foreign_fire(cron_job, slot);
+            controller.warn_of_external_job(cron_job, slot);
         }
     }
 

@@ -1,8 +1,8 @@
-//! The log lines for a sync's decisions.
+//! The log lines that tell what becomes of a CronJob: queued, started, decided, created, status written, requeued.
 //!
-//! Guarantees: one line per decision, with the CronJob's key as `cronjob`, its slot as `slot` and, where there is one,
-//! its Job as `job`. The levels are:
-//! - debug: decisions that follow the CronJob's spec;
+//! Guarantees: one line per step, with the slot as `slot` and, where there is one, the Job as `job`. The CronJob's key is
+//! `cronjob`, from the span `sync` or, where there is none, in the line itself. The levels are:
+//! - debug: the steps of each sync, and decisions that follow the CronJob's spec;
 //! - info: a run that is skipped although the spec asks for it, and an adopted Job;
 //! - warn: a state that lasts until a user fixes it.
 
@@ -13,17 +13,58 @@ use tracing::{debug, info, warn};
 
 use super::plan::{Note, Settlement, Skip, Verdict};
 use crate::api::ObjectName;
-use crate::api::batch_v1::{FinishedCondition, Job};
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
+
+/// The key becomes ready now, because of `why`.
+pub fn queued(cron_job: &ObjectName, why: &'static str) {
+    debug!(cronjob = %cron_job, why, "Queued");
+}
+
+/// The key becomes ready at `due`.
+pub fn queued_at(cron_job: &ObjectName, due: DateTime<Utc>, why: &'static str) {
+    debug!(cronjob = %cron_job, due = Zone::UTC.rfc3339(due), why, "Queued");
+}
+
+/// A worker has taken the key.
+pub fn started() {
+    debug!("Started");
+}
+
+/// The Job of a slot is to be created.
+pub fn starts(slot: DateTime<Utc>) {
+    debug!(slot = Zone::UTC.rfc3339(slot), what = "start", "Decided");
+}
+
+/// The status was written.
+pub fn status_written(cron_job: &CronJob) {
+    let last = cron_job.status.last_schedule_time.map(|last| Zone::UTC.rfc3339(last));
+    debug!(active = cron_job.status.active.len(), last_schedule_time = last, "Status written");
+}
+
+/// The sync has ended, and the key becomes ready again now.
+pub fn requeued(why: &'static str) {
+    debug!(why, "Requeued");
+}
+
+/// The sync has ended, and the key becomes ready at the next slot.
+pub fn requeued_at(due: DateTime<Utc>) {
+    debug!(due = Zone::UTC.rfc3339(due), why = "next slot", "Requeued");
+}
+
+/// The sync has ended, and the key waits for a change.
+pub fn done() {
+    debug!("Not requeued");
+}
 
 /// A Job was created.
-pub fn created(cron_job: &ObjectName, job: &Job, slot: DateTime<Utc>, skew: TimeDelta) {
+pub fn created(job: &Job, slot: DateTime<Utc>, skew: TimeDelta) {
     let skew_ms = skew.num_milliseconds();
-    debug!(cronjob = %cron_job, job = %job.name.name, slot = Zone::UTC.rfc3339(slot), skew_ms, "Created Job");
+    debug!(job = %job.name.name, slot = Zone::UTC.rfc3339(slot), skew_ms, "Created Job");
 }
 
 /// A Job was deleted: replaced by the next one, or beyond the history limits.
-pub fn deleted(cron_job: &ObjectName, job: &ObjectName) {
-    debug!(cronjob = %cron_job, job = %job.name, "Deleted Job");
+pub fn deleted(job: &ObjectName) {
+    debug!(job = %job.name, "Deleted Job");
 }
 
 /// A sync ended.
@@ -35,7 +76,7 @@ pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
             }
             Note::Ended(job) => {
                 let condition = job.finished.map(FinishedCondition::as_str);
-                debug!(cronjob = %cron_job, job = %job.name.name, condition, "Saw Job end");
+                debug!(job = %job.name.name, condition, "Saw Job end");
             }
         }
     }
@@ -43,7 +84,8 @@ pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
         info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), "Passed over the slots before a change");
     }
     match settlement.verdict {
-        Verdict::Open | Verdict::NothingDue | Verdict::Started { missed: Missed::None, .. } => {}
+        Verdict::Open | Verdict::Started { missed: Missed::None, .. } => {}
+        Verdict::NothingDue => debug!(what = "nothing due", "Decided"),
         Verdict::Started { slot, missed } => {
             info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), ?missed, "Missed the slots before this one");
         }
@@ -55,7 +97,7 @@ fn skipped(cron_job: &ObjectName, why: Skip) {
     let reason = why.as_str();
     match why {
         Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot) => {
-            debug!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), reason, "Skipped the slot");
+            debug!(slot = Zone::UTC.rfc3339(slot), reason, "Skipped the slot");
         }
         Skip::Deadline(slot) | Skip::PassedOver(slot) => {
             info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), reason, "Skipped the slot");
@@ -63,7 +105,7 @@ fn skipped(cron_job: &ObjectName, why: Skip) {
         Skip::NameTaken(slot) | Skip::Paused(slot) => {
             warn!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), reason, "Skipped the slot");
         }
-        Skip::Suspended => debug!(cronjob = %cron_job, reason, "Skipping every slot"),
+        Skip::Suspended => debug!(reason, "Skipping every slot"),
         Skip::Invalid => warn!(cronjob = %cron_job, reason, "Skipping every slot"),
     }
 }

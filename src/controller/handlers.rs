@@ -8,7 +8,7 @@
 //! - On a standby no handler evaluates a schedule: its workers do once it leads.
 //! - A list after a gap enqueues the CronJobs whose Jobs the watch has not shown.
 //!
-//! Matches upstream `addJob`, `updateJob`, `deleteJob` and `updateCronJob`.
+//! The handlers of an informer are those of the controller: `add_job`, `update_job`, `delete_job`, `update_cron_job`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use super::control::{CronJobControl, JobControl};
 use super::external_jobs::Account;
 use super::memory::Memory;
-use super::{Controller, reference};
+use super::{Controller, decision_log, reference};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{EventType, Manage, NameConflict, Object, ObjectName, ResourceKind};
 use crate::cache::{MalformedObject, ResourceEventHandler};
@@ -36,7 +36,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for Name
     fn on_add(&self, name_conflict: &Arc<NameConflict>, _is_in_initial_list: bool) {
         let name = name_conflict.object_name();
         if self.0.parts.cron_jobs.get(name).is_some() {
-            self.0.enqueue(name.clone());
+            self.0.enqueue(name.clone(), "batch/v1 CronJob added");
         }
     }
 
@@ -47,40 +47,15 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for Name
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
     fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
-        self.0.memories.job_seen(job);
-        // A Job first seen while pending deletion is not a creation, but it enqueues its owner too.
-        let Some(cron_job) = self.0.resolve_controller_ref(job) else { return };
-        if let Some(slot) = job.slot_of(&cron_job)
-            && self.0.is_external(&cron_job, slot)
-        {
-            self.0.tell_of_foreign_fire(&cron_job, slot);
-        }
-        self.0.enqueue(cron_job.name.clone());
+        self.0.add_job(job);
     }
 
     fn on_update(&self, old: &Arc<Job>, new: &Arc<Job>) {
-        if old.resource_version == new.resource_version {
-            return;
-        }
-        if old.controller != new.controller {
-            // It is no longer a child, and its deletion will not name this owner.
-            self.0.memories.job_gone(old);
-            self.0.enqueue_owner(old);
-        }
-        self.0.enqueue_owner(new);
+        self.0.update_job(old, new);
     }
 
     fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
-        let is_own_deletion = self.0.memories.job_gone(last);
-        self.0.remember_slot(last);
-        if last.finished.is_some()
-            && !is_own_deletion
-            && !self.0.stands_by()
-            && let Some(cron_job) = self.0.resolve_controller_ref(last)
-        {
-            self.0.memories.change(&cron_job, |known| known.own.job_vanished(last));
-        }
-        self.0.enqueue_owner(last);
+        self.0.delete_job(last);
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
@@ -88,25 +63,17 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
     }
 
     fn on_relisted(&self) {
-        self.0.suspect_views();
+        self.0.doubt_caches();
         // A Job created here that came and went in the gap has no event: its CronJob would wait for the next slot.
         for job in self.0.memories.unseen() {
-            self.0.enqueue_owner(&job);
+            self.0.enqueue_owner(&job, "list of Jobs");
         }
     }
 }
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHandler<C> {
     fn on_add(&self, cron_job: &Arc<CronJob>, is_in_initial_list: bool) {
-        if self.0.stands_by() {
-            return;
-        }
-        if self.0.parts.manage == Manage::Annotated && !is_in_initial_list {
-            let account = Account::handed_over(self.0.parts.clock.now());
-            self.0.memories.of_name(&cron_job.name, |memory| memory.account = Some(account));
-        }
-        // No sync has seen it yet. It may be overdue, so it goes before keys that only wait to be settled.
-        self.0.parts.queue.add_with(cron_job.name.clone(), Priority::High);
+        self.0.add_cron_job(cron_job, is_in_initial_list);
     }
 
     fn on_update(&self, old: &Arc<CronJob>, new: &Arc<CronJob>) {
@@ -117,7 +84,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
         if self.0.stands_by() {
             self.0.forget(&last.name);
         }
-        self.0.enqueue(last.name.clone());
+        self.0.enqueue(last.name.clone(), "CronJob deleted");
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
@@ -125,11 +92,64 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
     }
 
     fn on_relisted(&self) {
-        self.0.suspect_views();
+        self.0.doubt_caches();
     }
 }
 
 impl<C: JobControl + CronJobControl> Controller<C> {
+    /// A Job was created, or is seen for the first time. One that is pending deletion enqueues its owner, too. Matches upstream
+    /// `addJob`.
+    fn add_job(&self, job: &Arc<Job>) {
+        self.memories.job_seen(job);
+        let Some(cron_job) = self.resolve_controller_ref(job) else { return };
+        if let Some(slot) = job.slot_of(&cron_job)
+            && self.is_external(&cron_job, slot)
+        {
+            self.warn_of_external_job(&cron_job, slot);
+        }
+        self.enqueue(cron_job.name.clone(), "Job added");
+    }
+
+    /// A Job changed. On a change of owner, the old one is enqueued, too. Matches upstream `updateJob`.
+    fn update_job(&self, old: &Arc<Job>, new: &Arc<Job>) {
+        if old.resource_version == new.resource_version {
+            return;
+        }
+        if old.controller != new.controller {
+            // It is no longer a child, and its deletion will not name this owner.
+            self.memories.job_gone(old);
+            self.enqueue_owner(old, "Job updated");
+        }
+        self.enqueue_owner(new, "Job updated");
+    }
+
+    /// A Job is gone. Matches upstream `deleteJob`.
+    fn delete_job(&self, last: &Arc<Job>) {
+        let is_own_deletion = self.memories.job_gone(last);
+        self.remember_slot(last);
+        if last.finished.is_some()
+            && !is_own_deletion
+            && !self.stands_by()
+            && let Some(cron_job) = self.resolve_controller_ref(last)
+        {
+            self.memories.change(&cron_job, |known| known.own.job_vanished(last));
+        }
+        self.enqueue_owner(last, "Job deleted");
+    }
+
+    /// A CronJob is new. No sync has seen it yet, and it may be overdue, so it goes before keys that only wait to be settled.
+    fn add_cron_job(&self, cron_job: &CronJob, is_in_initial_list: bool) {
+        if self.stands_by() {
+            return;
+        }
+        if self.parts.manage == Manage::Annotated && !is_in_initial_list {
+            let account = Account::handed_over(self.parts.clock.now());
+            self.memories.of_name(&cron_job.name, |memory| memory.account = Some(account));
+        }
+        decision_log::queued(&cron_job.name, "CronJob added");
+        self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
+    }
+
     /// Remembers the slot of a deleted Job, which no longer shows that the slot was taken.
     fn remember_slot(&self, job: &Job) {
         let Some(cron_job) = self.resolve_controller_ref(job) else { return };
@@ -148,7 +168,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// After a change of schedule or zone, the key is requeued at the next slot; if the old timer fires earlier, its
     /// sync finds nothing to do. Any other change is synced at once, and one of the policies, too: it must be recorded. So is
-    /// every change where the next run is published.
+    /// every change where the next run is published. Matches upstream `updateCronJob`.
     fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
         if let Some(stats_set) = &self.parts.stats_set {
             stats_set.edited(old, new);
@@ -162,7 +182,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         let is_recorded = !old.same_policies(new) || new.limits().waits_after_change;
         if old.spec.recurrence == new.spec.recurrence || is_recorded {
-            self.enqueue(new.name.clone());
+            self.enqueue(new.name.clone(), "CronJob updated");
             return;
         }
         let is_published = self.parts.publish.next_run;
@@ -170,14 +190,18 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             let text = format!("unparseable schedule for cronjob: {}", new.spec.recurrence.schedule());
             self.record(new, EventType::Warning, "UnParseableCronJobSchedule", text);
             if is_published {
-                self.enqueue(new.name.clone());
+                self.enqueue(new.name.clone(), "CronJob updated");
             }
             return;
         }
-        match self.next_slot(new).filter(|_| !is_published) {
-            Some(slot) => self.enqueue_at_slot(new.name.clone(), slot),
+        match self.next_scheduled_time(new).filter(|_| !is_published) {
+            Some(slot) => {
+                let due = self.time_of(slot);
+                decision_log::queued_at(&new.name, due, "schedule changed");
+                self.parts.queue.add_at(new.name.clone(), due);
+            }
             // The schedule has no slot: the sync reports that.
-            None => self.enqueue(new.name.clone()),
+            None => self.enqueue(new.name.clone(), "CronJob updated"),
         }
     }
 

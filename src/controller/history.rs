@@ -14,7 +14,7 @@ use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 /// How many Jobs of the history one sync deletes after the status write. The next sync deletes more.
 pub const MOST_PRUNED: usize = 32;
 
-/// The Jobs beyond both history limits of `cron_job`. Matches upstream `cleanupFinishedJobs`.
+/// The Jobs beyond both history limits of `cron_job`, for `cleanup_finished_jobs`.
 ///
 /// A Job that is being deleted is not deleted again, however long a finalizer keeps it.
 ///

@@ -308,7 +308,7 @@ impl<'a> Sync<'a> {
             }
         };
         let is_paused = self.is_paused();
-        self.tell_of_overtaken_slots(schedule);
+        self.warn_of_overtaken_slots(schedule);
         match self.find_starts(schedule, true) {
             Err(error) => {
                 let cause = if std::ptr::eq(schedule, own) { error.to_string() } else { NO_SLOT_LEFT.to_owned() };

@@ -51,6 +51,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             debug!(cronjob = %key, "the CronJob has changed meanwhile, requeuing");
         } else if failures == 0 || failures.is_power_of_two() {
             warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
+        } else {
+            debug!(failures, error = %failure, "error syncing CronJob, requeuing");
         }
         let mut at_least = Duration::ZERO;
         if class == FailureClass::Server
@@ -70,7 +72,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// longer start: what refuses it may have been mended meanwhile.
     pub(super) fn keep_next_slot(&self, key: &ObjectName) {
         let Some(cron_job) = self.parts.cron_jobs.get(key) else { return };
-        let next = self.next_slot(&cron_job);
+        let next = self.next_scheduled_time(&cron_job);
         let last_chance = self.end_of_due_slot(&cron_job, next).and_then(|end| end.checked_sub_signed(LAST_CHANCE));
         let now = self.parts.clock.now();
         if let Some(at) = last_chance.filter(|at| *at > now).or(next) {

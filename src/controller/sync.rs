@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::control::{CronJobControl, JobControl, Patience};
+use super::decision_log;
 use super::observation::{Blocked, CreateReply, DeleteReply, Observation};
 use super::plan::{Event, Failure, Lookup, Outcome, Plan, Propagation, Requeue, Settlement, Skip, Verdict, Victim};
 use super::reconcile::reconcile;
@@ -103,10 +104,11 @@ impl SyncReport {
     }
 }
 
-/// Runs one sync to its end. All its decisions are made at time `now`.
+/// Reconciles one CronJob as it was observed. All decisions are made at time `now`, by [`reconcile`].
 ///
-/// Matches upstream `sync`: one status write, and a requeue only if that succeeded.
-pub async fn carry_out<C: JobControl + CronJobControl>(
+/// Matches upstream `syncCronJob`, and the status write of upstream's `sync`: there is one at most, and a requeue only if it
+/// succeeded.
+pub async fn sync_cron_job<C: JobControl + CronJobControl>(
     control: &C,
     hooks: &impl SyncHooks,
     mut observation: Observation,
@@ -137,6 +139,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 observation.is_overtaken = true;
             }
             Plan::Create { name, slot, cron_job } => {
+                decision_log::starts(slot);
                 observation.create = Some(create(control, hooks, &cron_job, &name, slot, &observation).await);
                 // The template is no longer needed.
                 drop(cron_job);
@@ -149,7 +152,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 end.get_or_insert(began + time);
                 // The other half of the time is for the status write.
                 let prune_until = began + PRUNE_TIME.min(time / 2);
-                let (replies, failed) = delete_jobs(control, hooks, &cron_job, jobs, prune_until).await;
+                let (replies, failed) = cleanup_finished_jobs(control, hooks, &cron_job, jobs, prune_until).await;
                 prune_failed |= failed;
                 for (job, reply) in replies {
                     let unanswered = || Err(not_in_time(&job.name));
@@ -274,9 +277,10 @@ async fn create<C: JobControl>(
     answer.map_or_else(CreateReply::Refused, CreateReply::Created)
 }
 
-/// Deletes finished Jobs in batches until the first failure: no answer by `end`, or an error other than not found. A
-/// Job without an answer has no reply. Also returns whether there was a failure.
-async fn delete_jobs<C: JobControl>(
+/// Deletes finished Jobs of the history in batches until the first failure: no answer by `end`, or an error other than not found. A
+/// Job without an answer has no reply. Also returns whether there was a failure. Matches upstream `cleanupFinishedJobs`, for which
+/// [`reconcile`] chooses the Jobs.
+async fn cleanup_finished_jobs<C: JobControl>(
     control: &C,
     hooks: &impl SyncHooks,
     cron_job: &CronJob,
@@ -331,9 +335,12 @@ async fn settle<C: JobControl + CronJobControl>(
                 Err(ApiError { delivery: Delivery::GaveUp, ..error })
             };
             match timeout_at(end, request).await.unwrap_or_else(unanswered) {
-                Ok(written) => hooks.settled(cron_job, Some(&written), Edits::default()),
+                Ok(written) => {
+                    decision_log::status_written(&written);
+                    hooks.settled(cron_job, Some(&written), Edits::default());
+                }
                 Err(error) => {
-                    debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
+                    debug!(%error, "Unable to update status for cronjob");
                     hooks.settled(cron_job, None, settlement.edits);
                     is_well = !error.is_unavailable();
                     prune.retain(|job| settlement.unrecorded.as_ref() != Some(&job.uid));
@@ -344,7 +351,7 @@ async fn settle<C: JobControl + CronJobControl>(
     }
     if is_well && !prune.is_empty() {
         let end = end.min(Instant::now() + PRUNE_TIME);
-        let (replies, failed) = delete_jobs(control, hooks, cron_job, prune, end).await;
+        let (replies, failed) = cleanup_finished_jobs(control, hooks, cron_job, prune, end).await;
         let is_pruned = !failed && replies.iter().any(|(_, reply)| matches!(reply, Some(Ok(()))));
         let event = |(job, reply): (Arc<Job>, Option<DeleteReply>)| {
             deletion_event(cron_job.controller_kind, &job, &reply?, observation.hides_transient)

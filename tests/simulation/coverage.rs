@@ -100,6 +100,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "deleted",
             "recreated",
             "manual Job",
+            "reverted",
             "foreign Job",
             "Job deleted by hand",
             "failed Jobs deleted by hand",

@@ -63,7 +63,7 @@ impl Invariants {
         } else {
             // Until when one followed the other.
             let until =
-                runs.iter().fold(due, |until, (from, to)| if *from <= until + SLACK { until.max(*to) } else { until });
+                runs.iter().fold(due, |until, (from, to)| if *from - SLACK <= until { until.max(*to) } else { until });
             until > due + IN_TIME - SLACK
         };
         let name = format!("{}/{}", cron.namespace, cron.name);

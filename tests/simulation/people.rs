@@ -148,6 +148,10 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             give(sim, edit.cron_job, true);
             sim.plan(at + again, Act::HandOver(edit.cron_job));
         }
+        Action::Revert => {
+            let manifest = spec(sim.scenario.controller_kind, &cron_job.spec);
+            patch("reverted", json!({"metadata": {"annotations": cron_job.policies}, "spec": manifest}));
+        }
         Action::Template(number) => patch(
             "template changed",
             json!({"spec": {"jobTemplate": {"metadata": {"labels": {"number": number.to_string()}}}}}),

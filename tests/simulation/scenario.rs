@@ -90,6 +90,8 @@ pub enum Action {
     TakeBack(Option<Millis>),
     /// Gives it back to the in-tree controller, which starts its Jobs until it is handed over again after this time.
     GiveBack(Millis),
+    /// A GitOps tool applies its manifest again.
+    Revert,
     Template(u64),
     /// Gives its template so many bytes of arguments.
     Arguments(usize),

@@ -78,6 +78,7 @@ impl Scenario {
                     (18, Action::Suspend(false)),
                     (8, policy),
                     (8, limits),
+                    (10, Action::Revert),
                     (policies, timing),
                     (policies, limited),
                 ]);

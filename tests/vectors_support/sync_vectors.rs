@@ -16,7 +16,7 @@ use cronjob_controller::controller::control::{CronJobControl, JobControl, Patien
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Outcome, Propagation, Settlement, StatusWrite};
 use cronjob_controller::controller::status::Edits;
-use cronjob_controller::controller::sync::{SyncHooks, carry_out};
+use cronjob_controller::controller::sync::{SyncHooks, sync_cron_job};
 use schedule::Zone;
 use serde::Deserialize;
 use serde_json::Value;
@@ -174,7 +174,7 @@ async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
     let mut observation = Observation::new(Arc::clone(&cron_job), children.clone(), Zone::UTC);
     observation.settle_later = later;
     let sync = async |observation| {
-        let report = carry_out(&world, &world, observation, row.now).await;
+        let report = sync_cron_job(&world, &world, observation, row.now).await;
         world.0.lock().unwrap().events.extend(report.events);
         report.outcome
     };

@@ -50,7 +50,7 @@ impl Sync<'_> {
     }
 
     /// Says that slots were waiting when another controller started a newer one.
-    pub(super) fn tell_of_overtaken_slots(&mut self, schedule: &Schedule) {
+    pub(super) fn warn_of_overtaken_slots(&mut self, schedule: &Schedule) {
         let Some(most) = self.limits.backlog.filter(|most| *most > 0) else { return };
         let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
         let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };

@@ -122,7 +122,7 @@ impl Sync<'_> {
 
     /// Deletes the stuck Jobs in the way of `slot`, each once.
     pub(super) fn rescue(&mut self, slot: DateTime<Utc>) -> Decided<()> {
-        self.tell_of_stuck_jobs();
+        self.warn_of_stuck_jobs();
         let stuck = self.victims();
         self.ask_for_jobs(stuck.iter().map(|job| &job.name))?;
         let mut victims = Vec::new();
@@ -180,7 +180,7 @@ impl Sync<'_> {
             self.draft.normal("JobAlreadyActive", text);
         }
         self.draft.verdict = Verdict::Skipped(skip);
-        self.tell_of_stuck_jobs();
+        self.warn_of_stuck_jobs();
         let next = self.next_stuck().into_iter().chain(self.passed_over_at(slot)).min();
         self.wait_until(next, schedule)
     }
@@ -192,7 +192,7 @@ impl Sync<'_> {
         times.filter(|time| *time > self.now).min()
     }
 
-    fn tell_of_stuck_jobs(&mut self) {
+    fn warn_of_stuck_jobs(&mut self) {
         let Some(StuckAfter { age, delete }) = self.limits.stuck_after else { return };
         // One that was deleted blocks nothing, unless so many linger that no more are deleted.
         let frees = self.rescues_after().is_some();

@@ -57,7 +57,7 @@ async fn what_a_new_leader_read_live_is_not_forgotten_while_its_watches_are_sile
     }]);
     let status = json!({ "status": { "active": active, "lastScheduleTime": "2026-03-02T10:01:00Z" } });
     world.write("PATCH", &format!("{CRON_JOBS}/c/status"), &status).await;
-    world.controller.suspect_views();
+    world.controller.doubt_caches();
     world.work(2);
     world.pass_until("2026-03-02T10:04:30Z").await;
     assert_eq!(world.list(JOBS).await.len(), 1, "the first still runs");
@@ -71,7 +71,7 @@ async fn no_job_is_started_for_a_cron_job_that_a_new_leader_finds_created_again(
     world.wire.hold_watches(true);
     world.write("DELETE", &format!("{CRON_JOBS}/c"), &Value::Null).await;
     world.create_cron_job("c", json!({ "suspend": true })).await;
-    world.controller.suspect_views();
+    world.controller.doubt_caches();
     world.work(2);
     world.pass_until("2026-03-02T10:04:30Z").await;
     assert!(world.wire.count(Verb::Get, "cronjobs") > 0, "it was asked for");

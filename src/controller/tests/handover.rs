@@ -188,7 +188,7 @@ async fn a_cron_job_that_was_taken_back_unseen_is_read_before_it_fires_and_left_
     create_handed_over(&world, "c", json!({})).await;
     world.wire.hold_watches(true);
     patch(&world, "c", &back()).await;
-    world.controller.suspect_views();
+    world.controller.doubt_caches();
     let stop = world.work(1);
     world.pass_until("2026-03-02T10:01:30Z").await;
     stop.cancel();

@@ -79,3 +79,19 @@ async fn every_decision_is_one_line_with_the_key_and_the_form_of_lines_is_stable
     }
     insta::assert_snapshot!(lines.join("\n"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn lines_of_one_run_are_those_of_the_page() {
+    let page = Page::default();
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    world.create_cron_job("hello", json!({})).await;
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:00:59Z").await;
+    let guard = tracing::subscriber::set_default(subscriber(2, &page));
+    world.pass_until("2026-03-02T10:01:01Z").await;
+    drop(guard);
+    stop.cancel();
+    let lines = told(&page).join("\n");
+    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/observability.md");
+    assert!(std::fs::read_to_string(documented).unwrap().contains(&lines), "{documented} should have:\n{lines}");
+}
