@@ -1,6 +1,6 @@
 # Minutely CronJobs, and an account of every Job that was created; for a script that has sourced plane.sh.
 
-# Before start_plane: kube-apiserver then logs every creation of a Job, outside of etcd.
+# Before start_plane: kube-apiserver then logs every creation of a Job and every update of a Lease, outside of etcd.
 audited() {
     cat >"$dir/audit.yaml" <<YAML
 apiVersion: audit.k8s.io/v1
@@ -8,6 +8,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - {level: Metadata, verbs: [create], resources: [{group: batch, resources: [jobs]}]}
+- {level: Metadata, verbs: [update], resources: [{group: coordination.k8s.io, resources: [leases]}]}
 - level: None
 YAML
     API_SERVER_ARGS="--audit-policy-file=$dir/audit.yaml --audit-log-path=$dir/audit.log"
@@ -36,6 +37,26 @@ spec:
 YAML
         done
     done | kubectl create -f - >/dev/null
+}
+
+# idle NAMESPACE COUNT: so many CronJobs that are not due before next year.
+idle() {
+    local part number loads=()
+    for part in 0 1 2 3; do
+        for number in $(seq "$part" 4 $(($2 - 1))); do
+            cat <<YAML
+apiVersion: batch/v1
+kind: CronJob
+metadata: {namespace: $1, name: idle-$number}
+spec:
+  schedule: "0 0 1 1 *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.com/none}]}}}}
+---
+YAML
+        done | kubectl create -f - >/dev/null &
+        loads+=($!)
+    done
+    wait "${loads[@]}"
 }
 
 # The current slot.
