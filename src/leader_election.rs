@@ -189,7 +189,10 @@ impl<L: LeaseLock> LeaderElector<L> {
             let mut pause = self.config.retry_period;
             match result {
                 Ok(()) => return,
-                Err(AttemptError::HeldBy(holder)) => debug!(lease = self.config.lease(), holder, "the lease is held"),
+                Err(AttemptError::HeldBy(holder)) => {
+                    debug!(lease = self.config.lease(), holder, "the lease is held");
+                    self.leadership.taken_by_another();
+                }
                 Err(AttemptError::Lock(error)) => {
                     warn!(%error, "failed to acquire the lease");
                     pause /= 2;
@@ -204,7 +207,7 @@ impl<L: LeaseLock> LeaderElector<L> {
                 changes = Some(self.lock.changes(&version));
                 watch_again = Instant::now() + BETWEEN_WATCHES;
             }
-            self.wait_to_attempt(&mut changes, pause, attempt + self.config.lease_duration).await;
+            self.wait_to_attempt((&mut changes, watch_again), pause, attempt + self.config.lease_duration).await;
         }
     }
 
@@ -214,10 +217,10 @@ impl<L: LeaseLock> LeaderElector<L> {
     }
 
     /// Waits until the lease expires or is released, or until nothing was heard of it for a pause, but not beyond `latest`. What
-    /// `changes` shows counts as heard, although it may be late.
+    /// `changes` shows counts as heard, although it may be late. When they end, and may begin anew, the lease is read at once.
     async fn wait_to_attempt(
         &mut self,
-        changes: &mut Option<BoxStream<'static, Lease>>,
+        (changes, watch_again): (&mut Option<BoxStream<'static, Lease>>, Instant),
         pause: Duration,
         latest: Instant,
     ) {
@@ -233,7 +236,12 @@ impl<L: LeaseLock> LeaderElector<L> {
             };
             match timeout_at(expiry.map_or(silence, |expiry| silence.min(expiry)), change).await {
                 Err(_) => return,
-                Ok(None) => *changes = None,
+                Ok(None) => {
+                    *changes = None;
+                    if watch_again <= now {
+                        return;
+                    }
+                }
                 Ok(Some(lease)) => {
                     self.observe(lease);
                     self.report_transition();
@@ -349,7 +357,10 @@ impl<L: LeaseLock> LeaderElector<L> {
             ..ObjectMeta::default()
         };
         let mut lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
-        // It may have been deleted.
+        // It may have been deleted, as one that was seen before certainly was.
+        if self.observed.is_some() {
+            self.leadership.taken_over(Takeover::RanOutInSilence);
+        }
         self.leadership.wants_open(Instant::now() + LONGEST_CREATE);
         let term = self.announce(&mut lease, &record);
         let written = self.call("create", self.lock.create(&lease)).await?;

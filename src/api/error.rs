@@ -30,10 +30,12 @@ pub(super) fn excerpt(text: &str, most: usize) -> String {
 /// What is known about a request that did not succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// The connection broke or the answer could not be read. The server may have carried the request out, or may still
+    /// The connection broke, also in the middle of an answer. The server may have carried the request out, or may still
     /// do so.
     #[default]
     Unknown,
+    /// The server answered, and the answer is no object of the kind.
+    Unreadable,
     /// The request was never sent.
     NotSent,
     /// The client's deadline passed, which is later than the server's own.
@@ -143,6 +145,8 @@ impl ApiError {
             403 => FailureClass::Namespace,
             // A create names no version. The conflict is that of the quota, whose usage others changed at the same time.
             409 if self.is_conflict() && self.operation.starts_with("create ") => FailureClass::Namespace,
+            // The same object may be read again and again.
+            0 if self.delivery == Delivery::Unreadable => FailureClass::Namespace,
             // All keys share the same credentials.
             0 | 401 | 408 | 429 | 500.. => FailureClass::Server,
             _ => FailureClass::Key,

@@ -92,14 +92,16 @@ where
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let watch = is_watch(&request);
         let in_pieces = watch || request.extensions().get::<ReadInPieces>().is_some();
+        // Before the limits are asked for: the process may stop in between.
+        let now = Instant::now();
         let patience = match request.extensions().get::<RequestLimits>().map(RequestLimits::now) {
             Some(Err(closed)) => return Box::pin(async move { Err(closed.into()) }),
             Some(Ok(allowed)) => {
                 if let Some(server) = allowed.server {
                     tell_the_server(&mut request, server);
-                    request.extensions_mut().insert(SendBefore(Instant::now() + LONGEST_UNSENT));
+                    request.extensions_mut().insert(SendBefore(now + LONGEST_UNSENT));
                 }
-                Patience::Whole(Instant::now() + allowed.client, allowed.client)
+                Patience::Whole(now + allowed.client, allowed.client)
             }
             None if watch => Patience::Endless,
             None => Patience::Silence,

@@ -11,16 +11,20 @@
 //! Matches upstream `pkg/controller/cronjob/injection.go` (`jobControlInterface`, `cjControlInterface`).
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use apimachinery::causes::with_causes;
+use apimachinery::names::is_subdomain;
 use futures::FutureExt as _;
 use http::{Method, Request};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt as _, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::BoxError;
 
 use super::plan::{Propagation, StatusWrite};
 use crate::api::batch_v1::{CronJob, Job};
@@ -107,13 +111,23 @@ pub struct RealControl {
     interner: Arc<Interner>,
     gate: Arc<Gate>,
     traces: Option<Arc<Traces>>,
+    /// Of answers that are long, few are read at a time: together they must not fill the memory.
+    long_answers: Arc<Semaphore>,
 }
 
 impl RealControl {
     /// Creates the control of a `controller_kind` controller on `client`, which must be made by [`crate::client`].
     pub fn new(controller_kind: ControllerKind, client: Client, gate: Arc<Gate>) -> Self {
-        let (manage, policies) = (Manage::All, PolicyOptions::default());
-        Self { controller_kind, manage, policies, client, interner: Arc::default(), gate, traces: None }
+        Self {
+            controller_kind,
+            manage: Manage::All,
+            policies: PolicyOptions::default(),
+            client,
+            interner: Arc::default(),
+            gate,
+            traces: None,
+            long_answers: Arc::new(Semaphore::new(LONG_ANSWERS)),
+        }
     }
 
     /// The same, recording fires to `traces`.
@@ -149,31 +163,59 @@ impl RealControl {
 
     async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<T, ApiError> {
         let (verb, resource, name) = (request.verb, request.resource, request.name);
-        let text = self.send(request).await?;
-        T::decode(&text, &self.interner)
-            .map_err(|error| ApiError::transport(operation(verb, resource), name.clone(), error.to_string()))
+        let Answer { text, .. } = &self.send(request).await?;
+        T::decode(text, &self.interner).map_err(|error| ApiError {
+            delivery: Delivery::Unreadable,
+            ..ApiError::transport(operation(verb, resource), name.clone(), error.to_string())
+        })
     }
 
-    async fn send(&self, request: ApiRequest<'_>) -> Result<String, ApiError> {
+    async fn send(&self, request: ApiRequest<'_>) -> Result<Answer, ApiError> {
         let (verb, resource, object) = (request.verb, request.resource, request.name);
         let failed = |(delivery, message): (Delivery, String)| ApiError {
             delivery,
             ..ApiError::transport(operation(verb, resource), object.clone(), message)
         };
+        if request.method != Method::POST && !is_subdomain(&object.name) {
+            // No object has such a name, and in a path it would be another request.
+            let error = failed((Delivery::NotSent, "no object can have this name".to_owned()));
+            return Err(ApiError { code: 404, reason: "NotFound".to_owned(), ..error });
+        }
         let gate = (request.method != Method::GET).then(|| Arc::clone(&self.gate));
         let limit = request.limit;
         let mut http_request = request.build().map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
         http_request.extensions_mut().insert(RequestLimits { gate, limit });
         let response = self.client.send(http_request).await.map_err(|error| failed(unanswered(&error)))?;
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, LONGEST_ANSWER).collect().await;
-        let bytes = body.map_err(|error| failed((delivery(&*error), with_causes(&*error))))?.to_bytes();
-        if head.status.is_success() {
-            String::from_utf8(bytes.into()).map_err(|error| failed((Delivery::Unknown, error.to_string())))
-        } else {
-            Err(refusal(operation(verb, resource), object, head.status, &bytes))
+        let (bytes, permit) =
+            self.read(body).await.map_err(|error| failed((delivery(&*error), with_causes(&*error))))?;
+        if !head.status.is_success() {
+            return Err(refusal(operation(verb, resource), object, head.status, &bytes));
         }
+        let text = String::from_utf8(bytes).map_err(|error| failed((Delivery::Unreadable, error.to_string())))?;
+        Ok(Answer { text, _permit: permit })
     }
+
+    /// The bytes of an answer. One that is long waits until few others are.
+    async fn read(&self, body: Body) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), BoxError> {
+        let mut body = pin!(Limited::new(body, LONGEST_ANSWER));
+        let (mut bytes, mut permit) = (Vec::new(), None);
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else { continue };
+            if permit.is_none() && bytes.len() + data.len() > LONG_ANSWER {
+                permit = Arc::clone(&self.long_answers).acquire_owned().await.ok();
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok((bytes, permit))
+    }
+}
+
+/// The text of an answer.
+struct Answer {
+    text: String,
+    /// Held until the text is dropped, if it is long.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// One request, before it has a URL.
@@ -193,6 +235,12 @@ struct ApiRequest<'a> {
 /// The longest answer that is read. etcd refuses objects beyond 1.5 MiB by default; this allows for clusters that
 /// raised the limit.
 const LONGEST_ANSWER: usize = 32 << 20;
+
+/// From how many bytes on an answer is long: an ordinary Job is a tenth of this.
+const LONG_ANSWER: usize = 64 << 10;
+
+/// How many long answers are read at a time.
+const LONG_ANSWERS: usize = 4;
 
 const UPDATE_STATUS: &str = "update status of";
 
@@ -221,7 +269,7 @@ impl<'a> ApiRequest<'a> {
 
     fn build(self) -> Result<Request<Body>, http::Error> {
         let mut path = self.resource.path(Some(&self.name.namespace));
-        // A create goes to the collection. Names and namespaces need no escaping: the API server validates them.
+        // A create goes to the collection. Names and namespaces need no escaping: see `send`.
         if self.method != Method::POST {
             path = format!("{path}/{}{}", self.name.name, self.subresource);
         }
@@ -306,8 +354,8 @@ impl CronJobControl for RealControl {
         let watch = Stopwatch::start(self.traces.as_ref());
         let reply = self.send(request).await;
         watch.settled(name, &write.base.uid, &reply);
-        let text = reply?;
-        let written: Written = serde_json::from_str(&text).map_err(|error| {
+        let answer = reply?;
+        let written: Written = serde_json::from_str(&answer.text).map_err(|error| {
             ApiError::transport(operation(UPDATE_STATUS, self.controller_kind.parent), name.clone(), error.to_string())
         })?;
         // The server changed only the status of this version.

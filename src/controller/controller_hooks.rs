@@ -70,12 +70,12 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// Does what a sync left to do, and returns its outcome.
     pub(super) fn apply(&self, report: SyncReport) -> Outcome {
-        let SyncReport { cron_job, outcome, events, prune_failed, prune_again } = report;
+        let SyncReport { cron_job, outcome, events, prune_failed, again } = report;
         self.record_all(&cron_job, events);
         if prune_failed {
             self.parts.queue.add_after(cron_job.name.clone(), PRUNE_RETRY);
         }
-        if prune_again {
+        if again {
             decision_log::requeued("more to clean up");
             self.parts.queue.add(cron_job.name.clone());
         }

@@ -17,6 +17,9 @@ use super::retained::Retained;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{Uid, compare_resource_versions, shows};
 
+/// How many Jobs that vanished are kept of one CronJob. Only the newest success and some Events follow from them.
+const MOST_VANISHED: usize = 100;
+
 /// How long a watch may lag behind own writes before the cache is suspect. Watches usually lag by milliseconds.
 pub const EXPIRY: Duration = Duration::from_secs(30);
 
@@ -113,7 +116,11 @@ impl MutationCache {
     }
 
     /// Remembers a finished Job that was deleted, for any cause and whether or not a sync saw its end.
+    /// Of many, the newest are kept.
     pub fn job_vanished(&mut self, job: &Arc<Job>) {
+        if self.vanished.len() >= MOST_VANISHED {
+            self.vanished.remove(0);
+        }
         self.vanished.push(Arc::clone(job));
     }
 

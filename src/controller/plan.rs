@@ -105,6 +105,10 @@ pub struct Settlement {
     pub verdict: Verdict,
     /// The due slot that no run kept from starting.
     pub startable: Option<DateTime<Utc>>,
+    /// Whether the Jobs that keep it from starting ran when it came due.
+    pub blocked_from_due: bool,
+    /// Whether there are more references to Jobs that may be gone.
+    pub looks_again: bool,
     /// Findings about Jobs, for logs and metrics.
     pub notes: Vec<Note>,
     /// What happens to the key.

@@ -17,6 +17,7 @@ mod changes;
 mod publish;
 mod running;
 
+pub(super) use self::backlog::IN_TIME;
 pub use self::running::old_at;
 
 use std::cell::OnceCell;
@@ -38,6 +39,12 @@ use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::api::policy::Limits;
 use crate::api::{ApiError, EventType, ObjectName, Uid};
 use backlog::Choice;
+
+/// How many Jobs one sync looks for of which only a reference is known. Any number may be written into a status.
+const MOST_LOOKED_UP: usize = 64;
+
+/// How many Jobs one sync reports as unexpected: as many Events as are written of one object at once.
+const MOST_UNEXPECTED: usize = 25;
 
 /// Why a decision stops early.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]
@@ -220,6 +227,7 @@ impl<'a> Sync<'a> {
 
     /// Compares the children with `active`. A failed read ends the walk; the decisions made so far are kept.
     fn walk_children(&mut self) -> Decided<()> {
+        let mut unexpected = 0;
         for job in self.observation.children() {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
@@ -231,10 +239,12 @@ impl<'a> Sync<'a> {
                     Some(Err(error)) => return failed(error.clone()),
                     // An earlier sync removed it.
                     Some(Ok(live)) if live.status.in_active_list(&job.uid) => {}
-                    Some(Ok(_)) => self.draft.warning(
-                        "UnexpectedJob",
-                        format!("Saw a job that the controller did not create or forgot: {}", job.name.name),
-                    ),
+                    Some(Ok(_)) if unexpected == MOST_UNEXPECTED => {}
+                    Some(Ok(_)) => {
+                        unexpected += 1;
+                        let text = format!("Saw a job that the controller did not create or forgot: {}", job.name.name);
+                        self.draft.warning("UnexpectedJob", text);
+                    }
                 },
                 None => {}
                 Some(condition) => {
@@ -250,13 +260,16 @@ impl<'a> Sync<'a> {
         Ok(())
     }
 
-    /// Drops references to Jobs that the API server no longer has.
+    /// Drops references to Jobs that the API server no longer has: of many, those of the first [`MOST_LOOKED_UP`], and a sync that
+    /// follows at once looks for the next.
     fn drop_missing_jobs(&mut self) -> Decided<()> {
         let active = self.draft.status.active.iter();
-        let unknown: Vec<_> = active
+        let mut unknown: Vec<_> = active
             .filter(|reference| self.child(&reference.uid).is_none())
             .map(|reference| (reference.uid.clone(), self.name_of(&reference.name)))
             .collect();
+        let (all, before) = (unknown.len(), self.draft.status.active.len());
+        unknown.truncate(MOST_LOOKED_UP);
         self.ask_for_jobs(unknown.iter().map(|(_, name)| name))?;
         for (uid, name) in unknown {
             match self.observation.live_job(&name) {
@@ -271,6 +284,7 @@ impl<'a> Sync<'a> {
                 }
             }
         }
+        self.draft.looks_again = all > MOST_LOOKED_UP && self.draft.status.active.len() < before;
         Ok(())
     }
 

@@ -118,6 +118,10 @@ pub struct Draft<'a> {
     pub verdict: Verdict,
     /// See [`Settlement::startable`].
     pub startable: Option<DateTime<Utc>>,
+    /// See [`Settlement::blocked_from_due`].
+    pub blocked_from_due: bool,
+    /// See [`Settlement::looks_again`].
+    pub looks_again: bool,
     edits: Edits,
     events: Vec<Event>,
     told: Vec<Told>,
@@ -129,10 +133,21 @@ impl<'a> Draft<'a> {
     pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
-        let (edits, verdict, startable) = (carried.clone(), Verdict::Open, None);
-        let (events, told, notes) = (Vec::new(), Vec::new(), Vec::new());
-        let (name_taken, already_there, passed_over) = (None, None, None);
-        Self { base, status, name_taken, already_there, passed_over, verdict, startable, edits, events, told, notes }
+        Self {
+            base,
+            status,
+            name_taken: None,
+            already_there: None,
+            passed_over: None,
+            verdict: Verdict::Open,
+            startable: None,
+            blocked_from_due: false,
+            looks_again: false,
+            edits: carried.clone(),
+            events: Vec::new(),
+            told: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Applies the edits to a fresher version. Upstream continues with the fresher copy but writes the older one.
@@ -299,62 +314,37 @@ impl<'a> Draft<'a> {
     }
 
     /// Ends the sync without a status write; the edits are left to a later sync.
-    pub fn put_off(self, outcome: Outcome) -> Settlement {
-        let Self {
-            base, name_taken, already_there, passed_over, verdict, startable, edits, events, told, notes, ..
-        } = self;
-        let edits = edits.needed_by(&base.status);
-        let (prune, unrecorded, not_pruned) = (Vec::new(), None, 0);
-        Settlement {
-            status: None,
-            edits,
-            events,
-            told,
-            name_taken,
-            already_there,
-            passed_over,
-            prune,
-            unrecorded,
-            not_pruned,
-            verdict,
-            startable,
-            notes,
-            outcome,
-        }
+    pub fn put_off(mut self, outcome: Outcome) -> Settlement {
+        let edits = std::mem::take(&mut self.edits).needed_by(&self.base.status);
+        self.end(None, edits, outcome)
     }
 
     /// Ends the sync.
-    pub fn settle(self, outcome: Outcome) -> Settlement {
-        let Self {
-            base,
-            status,
-            name_taken,
-            already_there,
-            passed_over,
-            verdict,
-            startable,
-            edits,
-            events,
-            told,
-            notes,
-        } = self;
+    pub fn settle(mut self, outcome: Outcome) -> Settlement {
+        let (base, edits) = (self.base, std::mem::take(&mut self.edits));
+        let status = std::mem::replace(&mut self.status, Cow::Borrowed(&base.status));
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
-        let (prune, unrecorded, not_pruned) = (Vec::new(), None, 0);
+        self.end(status, edits, outcome)
+    }
+
+    fn end(self, status: Option<StatusWrite>, edits: Edits, outcome: Outcome) -> Settlement {
         Settlement {
             status,
             edits,
-            events,
-            told,
-            name_taken,
-            already_there,
-            passed_over,
-            prune,
-            unrecorded,
-            not_pruned,
-            verdict,
-            startable,
-            notes,
+            events: self.events,
+            told: self.told,
+            name_taken: self.name_taken,
+            already_there: self.already_there,
+            passed_over: self.passed_over,
+            prune: Vec::new(),
+            unrecorded: None,
+            not_pruned: 0,
+            verdict: self.verdict,
+            startable: self.startable,
+            blocked_from_due: self.blocked_from_due,
+            looks_again: self.looks_again,
+            notes: self.notes,
             outcome,
         }
     }

@@ -21,7 +21,7 @@ use super::control::{CronJobControl, JobControl, Patience};
 use super::decision_log;
 use super::observation::{Blocked, CreateReply, DeleteReply, Observation};
 use super::plan::{Event, Failure, Lookup, Outcome, Plan, Propagation, Requeue, Settlement, Skip, Verdict, Victim};
-use super::reconcile::reconcile;
+use super::reconcile::{IN_TIME, reconcile};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
@@ -94,13 +94,13 @@ pub struct SyncReport {
     pub events: Vec<Event>,
     /// Whether deletions from the history failed, or were not answered in time.
     pub prune_failed: bool,
-    /// Whether Jobs beyond the history limits are left because one sync deletes a limited number.
-    pub prune_again: bool,
+    /// Whether something is left because one sync deletes, and looks for, a limited number of Jobs.
+    pub again: bool,
 }
 
 impl SyncReport {
     fn new(cron_job: Arc<CronJob>, outcome: Outcome) -> Self {
-        Self { cron_job, outcome, events: Vec::new(), prune_failed: false, prune_again: false }
+        Self { cron_job, outcome, events: Vec::new(), prune_failed: false, again: false }
     }
 }
 
@@ -161,7 +161,7 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
             }
             Plan::Settle(mut settlement) => {
                 hooks.decided(&observation, &mut settlement);
-                let blocked = blocked(&observation, &settlement, deleted_for);
+                let blocked = blocked(&observation, &settlement, deleted_for, now);
                 if blocked != observation.blocked {
                     hooks.blocked(&observation.cron_job, blocked);
                 }
@@ -174,22 +174,40 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
     }
 }
 
-/// The slot that is kept from starting, after a sync that deleted Jobs for the slot `deleted_for`.
-fn blocked(observation: &Observation, settlement: &Settlement, deleted_for: Option<DateTime<Utc>>) -> Option<Blocked> {
-    observation.cron_job.limits().backlog.filter(|most| *most == 0)?;
+/// With `backlog: 0`: the slot that is kept from starting, after a sync at `now` that deleted Jobs for the slot `deleted_for`.
+fn blocked(
+    observation: &Observation,
+    settlement: &Settlement,
+    deleted_for: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Option<Blocked> {
+    let cron_job = &observation.cron_job;
+    cron_job.limits().backlog.filter(|most| *most == 0)?;
+    let known = observation.blocked;
+    let may_be_in_time = |slot| now.signed_duration_since(cron_job.due(slot)) <= IN_TIME;
     let slot = match settlement.verdict {
-        Verdict::Skipped(
-            Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot) | Skip::PassedOver(slot),
-        ) => slot,
+        Verdict::Skipped(Skip::PassedOver(slot)) => return Some(Blocked { slot, waits: false }),
+        Verdict::Skipped(Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot)) => slot,
+        Verdict::Skipped(Skip::Paused(slot)) if may_be_in_time(slot) => return Some(Blocked { slot, waits: true }),
         // It was tried, and no run was in the way.
         Verdict::Open if settlement.startable.is_some() => {
             return settlement.startable.map(|slot| Blocked { slot, waits: true });
         }
         Verdict::Started { .. } | Verdict::NothingDue => return None,
-        Verdict::Open | Verdict::Skipped(_) => return observation.blocked,
+        // A suspension or a failure keeps the slot, too, if it could still start in time.
+        Verdict::Skipped(_) => return known.map(|known| also_kept(known, may_be_in_time(known.slot))),
+        Verdict::Open => {
+            let fails = matches!(settlement.outcome, Outcome::Failed(_));
+            return known.map(|known| also_kept(known, fails && may_be_in_time(known.slot)));
+        }
     };
-    let waits = |known: Blocked| known.slot == slot && known.waits;
-    Some(Blocked { slot, waits: deleted_for == Some(slot) || observation.blocked.is_some_and(waits) })
+    let waits = known.filter(|known| known.slot == slot).map_or(!settlement.blocked_from_due, |known| known.waits);
+    Some(Blocked { slot, waits: waits || deleted_for == Some(slot) })
+}
+
+/// The slot, which something other than a run keeps from starting, too, if `is_kept`.
+fn also_kept(blocked: Blocked, is_kept: bool) -> Blocked {
+    Blocked { waits: blocked.waits || is_kept, ..blocked }
 }
 
 /// How long a sync may continue once it has no Job left to start.
@@ -323,6 +341,7 @@ async fn settle<C: JobControl + CronJobControl>(
     end: Instant,
 ) -> SyncReport {
     let mut report = SyncReport::new(observation.cron_job, settlement.outcome);
+    report.again = settlement.looks_again;
     let cron_job = &report.cron_job;
     let (mut is_well, mut prune) = (true, settlement.prune);
     match settlement.status {
@@ -359,7 +378,7 @@ async fn settle<C: JobControl + CronJobControl>(
         report.events = replies.into_iter().filter_map(event).collect();
         report.prune_failed = failed;
         // What cannot be deleted, or is gone already, is not tried again at once.
-        report.prune_again = is_pruned && settlement.not_pruned > 0;
+        report.again |= is_pruned && settlement.not_pruned > 0;
     }
     report
 }

@@ -57,7 +57,8 @@ impl Observed {
     /// How the holder left the lease to whoever takes it now.
     pub fn takeover(&self) -> Takeover {
         match self.open_creates {
-            _ if self.record.holder_identity.is_empty() => Takeover::Released,
+            // Whoever releases a lease writes when. One without a holder that does not say so was created so.
+            _ if self.record.holder_identity.is_empty() && self.record.acquire_time.is_some() => Takeover::Released,
             Some(length) => Takeover::RanOut((self.at + length).into()),
             None => Takeover::RanOutInSilence,
         }

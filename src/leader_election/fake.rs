@@ -170,6 +170,11 @@ impl LeaseLock for FakeLock {
 
     fn changes(&self, _version: &str) -> BoxStream<'static, Lease> {
         let fault = (self.network.lock())("watch");
-        if fault.lost == Lost::Nothing { self.server.changes() } else { pending().boxed() }
+        match fault.lost {
+            Lost::Nothing => self.server.changes(),
+            // It ends, as every watch does, but soon.
+            Lost::Refused => self.server.changes().take_until(sleep(Duration::from_secs(20))).boxed(),
+            _ => pending().boxed(),
+        }
     }
 }

@@ -220,10 +220,15 @@ impl Leadership {
         (signs.0)()
     }
 
-    /// Records how the previous holder left the lease; of several attempts the worst counts.
+    /// Records how the previous holder left the lease; of several attempts without a holder in between the worst counts.
     pub(super) fn taken_over(&self, takeover: Takeover) {
         let mut state = self.0.state.lock();
         state.takeover = state.takeover.max(takeover);
+    }
+
+    /// Another process holds the lease, and passes on what was left to it.
+    pub(super) fn taken_by_another(&self) {
+        self.0.state.lock().takeover = Takeover::First;
     }
 
     /// Moves the fence after a successful write of the lease.

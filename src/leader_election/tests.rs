@@ -701,7 +701,7 @@ async fn leader_knows_the_worst_of_the_ways_in_which_its_attempts_found_the_leas
             Takeover::RanOutInSilence,
         ),
         ("it was given up, and again", "", 5.5, (5.0, gives_up), Takeover::Released),
-        ("it was given up, and was deleted", "", 5.5, (5.0, goes_away), Takeover::Released),
+        ("it was given up, and was deleted", "", 5.5, (5.0, goes_away), Takeover::RanOutInSilence),
     ];
     for (sentence, holder, unwritable, (at, deed), want) in rows {
         let server = FakeServer::default();
@@ -751,6 +751,60 @@ async fn leader_is_followed_once_its_work_was_silent_for_a_minute() {
         } else {
             leader.abort();
         }
+    }
+}
+
+/// The leader renews for the last time just after the standby's watch has ended.
+#[tokio::test(start_paused = true)]
+async fn lease_is_taken_in_time_though_the_watch_ended_just_before_its_last_renewal() {
+    let (start, server) = (Instant::now(), FakeServer::default());
+    server.force(Some(&record("other", 0)));
+    let lock = FakeLock::new(&server, network(vec![(0.0, 5.0, "watch", REFUSED)]));
+    let (elected, leadership) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(elector("me", lock, Hooks::default()).run(CancellationToken::new(), |leadership| {
+        let _ = elected.send(leadership);
+    }));
+    for renewal in 1..10 {
+        sleep_until(start + Duration::from_secs(2 * renewal)).await;
+        renew_other(&server, 2 * i64::try_from(renewal).unwrap());
+    }
+    sleep_until(start + Duration::from_secs_f64(20.1)).await;
+    renew_other(&server, 20);
+    leadership.await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs_f64(35.5), "taken after {:?}", start.elapsed());
+    running.abort();
+}
+
+/// Another process won a lease that both found released. What it leaves behind counts, and not what was found before.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_race_found_is_forgotten_while_another_holds_the_lease() {
+    fn goes_away(server: &FakeServer, _: i64) {
+        server.force(None);
+    }
+    fn gives_up(server: &FakeServer, now: i64) {
+        server.force(Some(&record("", now)));
+    }
+    let rows: [(&str, &str, fn(&FakeServer, i64), Takeover); 3] = [
+        ("it found the lease released, and then it was deleted", "", goes_away, Takeover::RanOutInSilence),
+        ("it found it run out, and then it was released", "other", gives_up, Takeover::Released),
+        ("it found it released, and then it was released", "", gives_up, Takeover::Released),
+    ];
+    for (sentence, holder, deed, want) in rows {
+        let server = FakeServer::default();
+        server.force(Some(&record(holder, 0)));
+        let lock = FakeLock::new(&server, network(vec![(0.0, 19.0, "update", REFUSED)]));
+        let (elected, leadership) = tokio::sync::oneshot::channel();
+        let running = tokio::spawn(elector("me", lock, Hooks::default()).run(CancellationToken::new(), |leadership| {
+            let _ = elected.send(leadership);
+        }));
+        sleep(Duration::from_secs(18)).await;
+        for now in [18, 20, 22] {
+            renew_other(&server, now);
+            sleep(Duration::from_secs(2)).await;
+        }
+        deed(&server, 24);
+        assert_eq!(leadership.await.unwrap().takeover(), want, "{sentence}");
+        running.abort();
     }
 }
 

@@ -25,6 +25,11 @@ fn is_dns_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
+/// Whether an object can have this name: [`subdomain_errors`] without the messages.
+pub fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253 && is_dns_subdomain(name)
+}
+
 /// Matches `content.IsDNS1123Subdomain`.
 pub fn subdomain_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();

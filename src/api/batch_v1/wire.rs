@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use apimachinery::names::is_subdomain;
 use chrono::{DateTime, Utc};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -421,7 +422,7 @@ impl<T, const BYTES: usize> Default for Kept<T, BYTES> {
 impl<T: Sized + Texts, const BYTES: usize> Fold<T> for Kept<T, BYTES> {
     fn add(&mut self, item: T) {
         let bytes = self.bytes + size_of::<T>() + item.texts();
-        if bytes <= BYTES {
+        if bytes <= BYTES && item.is_possible() {
             self.bytes = bytes;
             self.items.push(item);
         }
@@ -431,6 +432,11 @@ impl<T: Sized + Texts, const BYTES: usize> Fold<T> for Kept<T, BYTES> {
 /// The length of the texts that a value owns, in bytes.
 trait Texts {
     fn texts(&self) -> usize;
+
+    /// Whether a controller could have written it.
+    fn is_possible(&self) -> bool {
+        true
+    }
 }
 
 impl Texts for ObjectReference {
@@ -438,6 +444,11 @@ impl Texts for ObjectReference {
         let Self { kind, namespace, name, uid, api_version, resource_version, field_path } = self;
         let texts = [kind, namespace, name, api_version, resource_version, field_path];
         texts.map(String::len).iter().sum::<usize>() + uid.text_len()
+    }
+
+    /// The API server does not check these names, and a request for one would be another request.
+    fn is_possible(&self) -> bool {
+        is_subdomain(&self.name)
     }
 }
 

@@ -17,7 +17,10 @@ use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
 use crate::controller::plan::{Outcome, Requeue, Skip, Verdict};
 
 /// How late a slot may start with `backlog: 0`.
-const IN_TIME: TimeDelta = TimeDelta::seconds(60);
+pub(in crate::controller) const IN_TIME: TimeDelta = TimeDelta::seconds(60);
+
+/// How long after a slot came due its first look may be. A Job that began until then counts as one that ran when it came due.
+const FIRST_LOOK: TimeDelta = TimeDelta::seconds(5);
 
 /// What becomes of the due slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,17 +111,32 @@ impl Sync<'_> {
             let stuck_at = freed.and_then(|age| old_at(job, age));
             stuck_at.is_some_and(|at| at.signed_duration_since(due) <= IN_TIME)
         };
+        let (base, counts_all) = (self.draft.base, self.limits.max_concurrent.is_some());
         let covers = |job: &&Arc<Job>| {
-            if job.finished.is_none() && is_freed(job) {
-                return false;
-            }
-            let is_active = job.finished.is_none() || self.draft.base.status.in_active_list(&job.uid);
-            let ended_late = job.completion_time.is_some_and(|end| end.signed_duration_since(due) > IN_TIME);
-            job.start_time.unwrap_or(job.creation_timestamp) <= due && (is_active || ended_late)
+            let was_active = base.status.in_active_list(&job.uid);
+            let lasted = match (job.finished, job.completion_time) {
+                (None, _) => !is_freed(job),
+                (Some(_), Some(end)) => end.signed_duration_since(due) > IN_TIME,
+                // When it failed is not known.
+                (Some(_), None) => was_active,
+            };
+            began(job) <= due && lasted && (counts_all || was_active || job.slot_of(base).is_some())
         };
         // Of these only a reference is known.
         let unknown = self.unfinished().filter(Option::is_none).count();
         unknown + self.observation.children().filter(covers).count() >= limit
+    }
+
+    /// Whether the Jobs that keep a slot from starting ran when it came due.
+    pub(super) fn is_blocked_from_due(&self, slot: DateTime<Utc>) -> bool {
+        let until = self.draft.base.due(slot).checked_add_signed(FIRST_LOOK);
+        let is_early = |job: &Arc<Job>| until.is_none_or(|until| began(job) <= until);
+        if self.limits.replace_waits {
+            let mut present = self.observation.children().filter(|job| job.finished.is_none() || job.deleting);
+            return present.any(is_early);
+        }
+        let early = self.unfinished().filter(|job| job.is_none_or(is_early)).count();
+        self.most_at_a_time().is_some_and(|limit| early >= limit)
     }
 
     /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
@@ -139,4 +157,9 @@ impl Sync<'_> {
             None => outcome,
         }
     }
+}
+
+/// When the Job began, as far as its status says.
+fn began(job: &Job) -> DateTime<Utc> {
+    job.start_time.unwrap_or(job.creation_timestamp)
 }

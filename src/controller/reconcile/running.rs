@@ -180,6 +180,7 @@ impl Sync<'_> {
             self.draft.normal("JobAlreadyActive", text);
         }
         self.draft.verdict = Verdict::Skipped(skip);
+        self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         self.warn_of_stuck_jobs();
         let next = self.next_stuck().into_iter().chain(self.passed_over_at(slot)).min();
         self.wait_until(next, schedule)
@@ -305,6 +306,7 @@ impl Sync<'_> {
         let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
         self.tell(EventType::Normal, "JobAlreadyActive", text);
         self.draft.verdict = Verdict::Skipped(Skip::Replacing(slot));
+        self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         let next = self.deadline_of(slot).into_iter().chain(self.passed_over_at(slot)).min();
         Ok(Some(self.wait_until(next, schedule)))
     }

@@ -1,6 +1,7 @@
 //! What is kept from one sync to the next about the slot that runs keep from starting.
 #![allow(clippy::unwrap_used)]
 
+use chrono::TimeDelta;
 use serde_json::json;
 
 use super::*;
@@ -26,6 +27,12 @@ enum End {
     Failed,
     /// The CronJob is suspended.
     Suspended,
+    /// A run blocks the slot that began after it came due.
+    BlockedLate(&'static str),
+    /// Failures hold the slot.
+    Paused(&'static str),
+    /// No sync, but a minute after the slot of 10:00.
+    MinuteLater,
     /// The slot has started.
     Started(&'static str),
     /// No slot is due.
@@ -37,8 +44,8 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
     type Row<'a> = (&'a str, &'a [End], Option<(&'a str, bool)>);
 
     use End::{
-        Failed, Forbidden, NothingDue, PassedOver, Refused, RefusedAfterDeleting, Replaces, Replacing, Started,
-        Suspended,
+        BlockedLate, Failed, Forbidden, MinuteLater, NothingDue, PassedOver, Paused, Refused, RefusedAfterDeleting,
+        Replaces, Replacing, Started, Suspended,
     };
     let (ten, eleven) = ("10:00", "11:00");
     let rows: &[Row<'_>] = &[
@@ -49,7 +56,17 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
         ("a run, then a refusal, then another run", &[Forbidden(ten), Refused(ten), Forbidden(ten)], Some((ten, true))),
         ("a refusal, then a run", &[Refused(ten), Forbidden(ten)], Some((ten, true))),
         ("a refusal, then a run at the next slot", &[Refused(ten), Forbidden(eleven)], Some((eleven, false))),
-        ("a run, then what says nothing", &[Forbidden(ten), Failed, Suspended], Some((ten, false))),
+        ("a run, then a failure", &[Forbidden(ten), Failed], Some((ten, true))),
+        ("a run, then a suspension", &[Forbidden(ten), Suspended], Some((ten, true))),
+        ("a run, then a pause", &[Forbidden(ten), Paused(ten)], Some((ten, true))),
+        ("a pause, then a run", &[Paused(ten), Forbidden(ten)], Some((ten, true))),
+        (
+            "a run for a minute, then all of them",
+            &[Forbidden(ten), MinuteLater, Failed, Suspended, Paused(ten)],
+            Some((ten, false)),
+        ),
+        ("a run that began later, seen twice", &[BlockedLate(ten), BlockedLate(ten)], Some((ten, true))),
+        ("a run, then one that began later", &[Forbidden(ten), BlockedLate(ten)], Some((ten, false))),
         ("a run, then the start", &[Forbidden(ten), Started(ten)], None),
         ("a run, then an edit of the schedule", &[Forbidden(ten), NothingDue], None),
         ("a run that is deleted", &[Replaces(ten)], Some((ten, true))),
@@ -81,9 +98,15 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
         let cron_job = cron_job(crate::controller::tests::objects::merged(annotations(backlog), forbid.clone()));
         for (sentence, ends, want) in rows {
             let mut observation = Observation::new(Arc::clone(&cron_job), vec![], schedule::Zone::UTC);
+            let mut now = at(ten) + TimeDelta::seconds(30);
             for end in *ends {
                 let (verdict, deleted_for) = match *end {
-                    Forbidden(slot) => (Verdict::Skipped(Skip::Forbid(at(slot))), None),
+                    MinuteLater => {
+                        now += TimeDelta::seconds(31);
+                        continue;
+                    }
+                    Paused(slot) => (Verdict::Skipped(Skip::Paused(at(slot))), None),
+                    Forbidden(slot) | BlockedLate(slot) => (Verdict::Skipped(Skip::Forbid(at(slot))), None),
                     Replacing(slot) => (Verdict::Skipped(Skip::Replacing(at(slot))), None),
                     Replaces(slot) => (Verdict::Skipped(Skip::Replacing(at(slot))), Some(at(slot))),
                     PassedOver(slot) => (Verdict::Skipped(Skip::PassedOver(at(slot))), None),
@@ -101,8 +124,11 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
                     Refused(slot) | RefusedAfterDeleting(slot) | Started(slot) => Some(at(slot)),
                     _ => None,
                 };
-                let settlement = draft.put_off(Outcome::Done);
-                observation.blocked = blocked(&observation, &settlement, deleted_for);
+                draft.blocked_from_due = !matches!(end, BlockedLate(_));
+                let failure = Failure::Changed(cron_job.name.clone());
+                let fails = matches!(end, Failed | Refused(_) | RefusedAfterDeleting(_));
+                let settlement = draft.put_off(if fails { Outcome::Failed(failure) } else { Outcome::Done });
+                observation.blocked = blocked(&observation, &settlement, deleted_for, now);
             }
             let want = want.filter(|_| is_kept).map(|(slot, waits)| Blocked { slot: at(slot), waits });
             assert_eq!(observation.blocked, want, "backlog {backlog}: {sentence}");
