@@ -219,6 +219,11 @@ fn active_references_and_conditions_are_kept_up_to_a_number_of_bytes() {
     let long = json!([{ "name": "x".repeat(300_000) }, reference(1)]);
     assert_eq!(serde_json::to_value(read(json!({ "active": long })).active).unwrap(), json!([reference(1)]));
     assert!(read(json!({ "active": null, "conditions": null })).active.is_empty());
+    // No Job has such a name. The API server does not check it.
+    for name in ["", "..", "a/b", "a?watch=true", "a b", "A", &"a".repeat(254)] {
+        let active = json!({ "active": [{ "name": name, "uid": "u" }, reference(1)] });
+        assert_eq!(serde_json::to_value(read(active).active).unwrap(), json!([reference(1)]), "{name:?}");
+    }
 
     let condition =
         |i: usize, message: usize| json!({ "type": format!("T{i}"), "status": "True", "message": "m".repeat(message) });

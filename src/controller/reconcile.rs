@@ -14,6 +14,7 @@
 
 mod backlog;
 mod changes;
+mod children;
 mod publish;
 mod running;
 
@@ -35,16 +36,10 @@ use super::messages::{NO_SLOT_LEFT, PAUSED, RUN_STUCK, TOO_MANY_MISSED, unsuppor
 use super::observation::{CreateReply, Observation, Ownership, PendingCreate};
 use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict};
 use super::status::Draft;
-use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
+use crate::api::batch_v1::{ConcurrencyPolicy, Job};
 use crate::api::policy::Limits;
 use crate::api::{ApiError, EventType, ObjectName, Uid};
 use backlog::Choice;
-
-/// How many Jobs one sync looks for of which only a reference is known. Any number may be written into a status.
-const MOST_LOOKED_UP: usize = 64;
-
-/// How many Jobs one sync reports as unexpected: as many Events as are written of one object at once.
-const MOST_UNEXPECTED: usize = 25;
 
 /// Why a decision stops early.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]
@@ -189,102 +184,6 @@ impl<'a> Sync<'a> {
             Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
             _ => {}
         }
-        Ok(())
-    }
-
-    /// Removes pruned Jobs from `active`. A Job whose deletion is not answered yet is left out; if it cannot be deleted, its
-    /// end is still to be reported.
-    fn forget_pruned_jobs(&mut self) {
-        for job in &self.beyond_history {
-            match self.observation.deletion_of(&job.uid) {
-                None => self.draft.leave_out(&job.uid),
-                Some(reply) => {
-                    self.draft.deleted(job, reply, self.observation.hides_transient);
-                }
-            }
-        }
-    }
-
-    /// Records the end of Jobs that were deleted before a sync saw them finished.
-    fn take_note_of_vanished_jobs(&mut self) {
-        for job in &self.observation.vanished {
-            if self.draft.status.in_active_list(&job.uid)
-                && let Some(condition) = job.finished
-            {
-                self.saw_completed(job, condition);
-            }
-            if job.succeeded {
-                self.draft.succeeded_at(job.completion_time);
-            }
-        }
-    }
-
-    fn saw_completed(&mut self, job: &Arc<Job>, condition: FinishedCondition) {
-        self.draft.ended(job);
-        let text = format!("Saw completed {}: {}, condition: {}", self.noun(), job.name.name, condition.as_str());
-        self.draft.normal("SawCompletedJob", text);
-    }
-
-    /// Compares the children with `active`. A failed read ends the walk; the decisions made so far are kept.
-    fn walk_children(&mut self) -> Decided<()> {
-        let mut unexpected = 0;
-        for job in self.observation.children() {
-            let found = self.draft.status.in_active_list(&job.uid);
-            match job.finished {
-                None if !found && self.draft.base.controller_kind.every_child_is_active => self.draft.join(job),
-                // kube-controller-manager's controller reports it. One of a backfill is never active.
-                None if self.is_taken_back() || job.of_backfill => {}
-                None if !found => match &self.observation.live_cron_job {
-                    None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
-                    Some(Err(error)) => return failed(error.clone()),
-                    // An earlier sync removed it.
-                    Some(Ok(live)) if live.status.in_active_list(&job.uid) => {}
-                    Some(Ok(_)) if unexpected == MOST_UNEXPECTED => {}
-                    Some(Ok(_)) => {
-                        unexpected += 1;
-                        let text = format!("Saw a job that the controller did not create or forgot: {}", job.name.name);
-                        self.draft.warning("UnexpectedJob", text);
-                    }
-                },
-                None => {}
-                Some(condition) => {
-                    if found {
-                        self.saw_completed(job, condition);
-                    }
-                    if job.succeeded {
-                        self.draft.succeeded_at(job.completion_time);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Drops references to Jobs that the API server no longer has: of many, those of the first [`MOST_LOOKED_UP`], and a sync that
-    /// follows at once looks for the next.
-    fn drop_missing_jobs(&mut self) -> Decided<()> {
-        let active = self.draft.status.active.iter();
-        let mut unknown: Vec<_> = active
-            .filter(|reference| self.child(&reference.uid).is_none())
-            .map(|reference| (reference.uid.clone(), self.name_of(&reference.name)))
-            .collect();
-        let (all, before) = (unknown.len(), self.draft.status.active.len());
-        unknown.truncate(MOST_LOOKED_UP);
-        self.ask_for_jobs(unknown.iter().map(|(_, name)| name))?;
-        for (uid, name) in unknown {
-            match self.observation.live_job(&name) {
-                Some(Ok(job)) if job.uid == uid => {}
-                Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
-                // It may have been deleted in the foreground, to be replaced or as stuck.
-                _ if self.limits.deletes_in_foreground() => self.draft.remove_active(&uid),
-                // The Job is gone, or another Job has its name; both are handled alike.
-                _ => {
-                    self.draft.normal("MissingJob", format!("Active {} went missing: {}", self.noun(), name.name));
-                    self.draft.remove_active(&uid);
-                }
-            }
-        }
-        self.draft.looks_again = all > MOST_LOOKED_UP && self.draft.status.active.len() < before;
         Ok(())
     }
 

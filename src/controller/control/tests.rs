@@ -9,9 +9,12 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, Propagation, RealControl, StatusWrite};
+use super::{
+    CronJobControl, JobControl, LONG_ANSWER, LONG_ANSWERS, LONGEST_ANSWER, Patience, Propagation, RealControl,
+    StatusWrite,
+};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
-use crate::api::{ApiError, ControllerKind, Delivery, Interner, Object, ObjectName, Published, Uid};
+use crate::api::{ApiError, ControllerKind, Delivery, FailureClass, Interner, Object, ObjectName, Published, Uid};
 use crate::client::{self, Unobserved};
 use crate::leader_election::{Gate, Leadership};
 
@@ -214,8 +217,44 @@ async fn an_answer_without_end_is_given_up_and_a_long_message_is_cut() {
     for (code, body) in [(422, &status), (200, &no_job)] {
         let (control, _) = control(code, None, body, Duration::ZERO);
         let error = control.get_job(&name()).await.unwrap_err();
-        assert_eq!(error.is_unavailable(), code == 200);
+        // The next one may be read like it, so it is not asked for again at once.
+        assert_eq!(error.class(), if code == 200 { FailureClass::Namespace } else { FailureClass::Key });
         assert!((512..=8192).contains(&error.message.len()), "{}", error.message.len());
+    }
+}
+
+/// A status may name any text as a Job. In a path it would be a list, a watch, or another object.
+#[tokio::test(start_paused = true)]
+async fn no_request_is_sent_for_a_name_that_no_object_can_have() {
+    let longest = "a".repeat(254);
+    for text in
+        ["", ".", "..", "a/b", "../../kube-system/jobs/a", "a?watch=true", "a#b", "a%2fb", "a b", "A", "é", &longest]
+    {
+        let (control, log) = control(200, None, "{}", Duration::ZERO);
+        let name = ObjectName::new("ns", text);
+        assert!(control.get_job(&name).await.unwrap_err().is_not_found(), "{text:?}");
+        let deleted = control.delete_job(&name, &Uid::new("u"), Propagation::Background, Patience::Usual).await;
+        assert!(deleted.unwrap_err().is_not_found(), "{text:?}");
+        assert!(log.lock().unwrap().is_empty(), "{text:?}");
+    }
+}
+
+/// Together they could fill the memory.
+#[tokio::test(start_paused = true)]
+async fn few_long_answers_are_read_at_a_time_and_short_ones_do_not_wait_for_them() {
+    let job = |length: usize| json!({ "metadata": { "name": "a", "namespace": "ns", "uid": "u", "labels": { "a": "x".repeat(length) } } });
+    for (sentence, length, waits) in [("short", 1_000, false), ("long", LONG_ANSWER, true)] {
+        let (control, _) = control(200, None, &job(length).to_string(), Duration::ZERO);
+        let held = control.long_answers.acquire_many(u32::try_from(LONG_ANSWERS).unwrap()).await.unwrap();
+        let name = name();
+        let mut read = std::pin::pin!(control.get_job(&name));
+        let waited = tokio::time::timeout(Duration::from_secs(1), &mut read).await;
+        assert_eq!(waited.is_err(), waits, "{sentence}");
+        drop(held);
+        if waits {
+            read.await.unwrap();
+        }
+        assert_eq!(control.long_answers.available_permits(), LONG_ANSWERS, "{sentence}");
     }
 }
 

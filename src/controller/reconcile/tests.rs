@@ -13,6 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 use serde_json::{Value, json};
 
+use super::children::{MOST_LOOKED_UP, MOST_UNEXPECTED};
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
@@ -100,6 +101,39 @@ fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
     assert_eq!(written(&settlement).last_schedule_time, Some(time(SLOT)));
     assert_eq!(written(&settlement).active.len(), 1);
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
+}
+
+/// A status may hold any number of references.
+#[test]
+fn one_sync_looks_for_few_jobs_of_many_references_and_another_follows_if_some_are_gone() {
+    let names: Vec<String> = (0..200).map(|number| format!("gone-{number}")).collect();
+    let active: Vec<Value> = names.iter().map(|name| reference(name, name)).collect();
+    let cron_job = cron_job(json!({ "status": { "active": active } }));
+    for (sentence, is_gone) in [("they are gone", true), ("they exist, and are no children", false)] {
+        let mut observation = observe(&cron_job, &[]);
+        observation.create = Some(created());
+        let Plan::Lookup(lookups) = reconcile(&observation, now()) else { panic!("no lookup") };
+        assert_eq!(lookups.len(), MOST_LOOKED_UP, "{sentence}");
+        for lookup in lookups {
+            let Lookup::Job(name) = lookup else { panic!("{sentence}: {lookup:?}") };
+            let other = job(&name.name, &name.name, json!({ "metadata": { "ownerReferences": null } }));
+            observation.learn_job(name, if is_gone { Err(refusal(404, "NotFound")) } else { Ok(other) });
+        }
+        let settlement = settle(&observation);
+        let left = if is_gone { 200 - MOST_LOOKED_UP } else { 200 };
+        assert_eq!((written(&settlement).active.len(), settlement.looks_again), (left + 1, is_gone), "{sentence}");
+    }
+}
+
+#[test]
+fn one_sync_reports_few_unexpected_jobs_of_many() {
+    let live = cron_job(json!({}));
+    let jobs: Vec<_> =
+        (0..200).map(|number| job(&format!("by-hand-{number}"), &format!("{number}"), json!({}))).collect();
+    let mut observation = observe(&live, &jobs.iter().collect::<Vec<_>>());
+    (observation.live_cron_job, observation.create) = (Some(Ok(Arc::clone(&live))), Some(created()));
+    let unexpected = reasons(&settle(&observation)).into_iter().filter(|reason| *reason == "UnexpectedJob").count();
+    assert_eq!(unexpected, MOST_UNEXPECTED);
 }
 
 /// The edits of a sync that is settled later, or that was overtaken, do not say that a Job is deleted before it is.
