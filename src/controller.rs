@@ -204,10 +204,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records that another process led before, and that its creates may be committed for `pending` from now: for
-    /// `LONGEST_CREATE` (39 s) if it let its lease expire and did not say. Until then, and until the store shows what was committed, no Job is
-    /// deleted, because the Job's name prevents a second start of its slot. Under Forbid and Replace, no slot starts while
-    /// that leader may have started an earlier one.
+    /// Records that another process led before, whose creates may be committed for `pending` from now. Until then, and until the
+    /// store shows what was committed, no Job is deleted, because its name prevents a second start of its slot; and under Forbid
+    /// and Replace, no slot starts while that leader may have started an earlier one.
     pub fn take_over(&self, pending: Duration) {
         self.doubt_caches();
         self.takeover.begin(pending);
@@ -246,7 +245,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.external_jobs.begin(self.parts.clock.now());
         // From here on, informer events are queued. Earlier events are already in the stores.
         if self.standing_by.swap(false, Ordering::AcqRel) {
-            for cron_job in self.parts.cron_jobs.list() {
+            let mut cron_jobs = self.parts.cron_jobs.list();
+            // What ran last runs often, and is the most likely to be due.
+            cron_jobs.sort_by_key(|cron_job| std::cmp::Reverse(cron_job.status.last_schedule_time));
+            for cron_job in cron_jobs {
                 self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
             }
         }
