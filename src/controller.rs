@@ -85,8 +85,7 @@ use template_budget::TemplateBudget;
 /// repeats such a request up to ten times before it returns the error.
 const HIDDEN_FAILURES: u32 = 10;
 
-/// How soon a failed deletion from the history is retried. Nothing depends on the deletion, and the next slot may be
-/// far away.
+/// How soon a failed deletion from the history is retried. Nothing depends on it, and the next slot may be far away.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
 const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-controller-manager takes the Jobs of both for \

@@ -391,14 +391,13 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     assert!(sync(&blocked, &[&earlier], "2026-03-02T10:00:30Z").end().blocked_from_due);
     // Nor did what had ended by then, although the status still names it, nor a Job that Forbid does not count.
     let complete = |from: &str, to: &str| {
-        json!({ "status": {
-        "startTime": from, "completionTime": to, "conditions": [{ "type": "Complete", "status": "True" }],
-    } })
+        let conditions = json!([{ "type": "Complete", "status": "True" }]);
+        json!({ "status": { "startTime": from, "completionTime": to, "conditions": conditions } })
     };
     let early = job("report-29540700", "report-29540700", complete("2026-03-02T09:00:00Z", "2026-03-02T09:31:00Z"));
     let other = job("by-hand", "by-hand", complete("2026-03-02T09:58:00Z", "2026-03-02T10:02:00Z"));
     for (cron_job, job) in [(&blocked, &early), (&cron_job, &other)] {
-        assert_eq!(sync(cron_job, &[job], "2026-03-02T10:30:00Z").started, [slot]);
+        assert_eq!(run(observe(cron_job, &[job]), time("2026-03-02T10:30:00Z")).started, [slot]);
     }
     let observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
     assert_eq!(run(observation, time("2026-03-02T10:30:00Z")).skip(), Some("passed_over"));
