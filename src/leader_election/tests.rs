@@ -778,13 +778,15 @@ async fn lease_is_taken_in_time_though_the_watch_ended_just_before_its_last_rene
 /// Another process won a lease that both found released. What it leaves behind counts, and not what was found before.
 #[tokio::test(start_paused = true)]
 async fn what_a_lost_race_found_is_forgotten_while_another_holds_the_lease() {
+    type Change = fn(&FakeServer, i64);
+
     fn goes_away(server: &FakeServer, _: i64) {
         server.force(None);
     }
     fn gives_up(server: &FakeServer, now: i64) {
         server.force(Some(&record("", now)));
     }
-    let rows: [(&str, &str, fn(&FakeServer, i64), Takeover); 3] = [
+    let rows: [(&str, &str, Change, Takeover); 3] = [
         ("it found the lease released, and then it was deleted", "", goes_away, Takeover::RanOutInSilence),
         ("it found it run out, and then it was released", "other", gives_up, Takeover::Released),
         ("it found it released, and then it was released", "", gives_up, Takeover::Released),
