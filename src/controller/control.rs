@@ -181,6 +181,7 @@ impl RealControl {
             let error = failed((Delivery::NotSent, "no object can have this name".to_owned()));
             return Err(ApiError { code: 404, reason: "NotFound".to_owned(), ..error });
         }
+        let is_read = request.method == Method::GET;
         let gate = (request.method != Method::GET).then(|| Arc::clone(&self.gate));
         let limit = request.limit;
         let mut http_request = request.build().map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
@@ -188,7 +189,7 @@ impl RealControl {
         let response = self.client.send(http_request).await.map_err(|error| failed(unanswered(&error)))?;
         let (head, body) = response.into_parts();
         let (bytes, permit) =
-            self.read(body).await.map_err(|error| failed((delivery(&*error), with_causes(&*error))))?;
+            self.read(body, is_read).await.map_err(|error| failed((delivery(&*error), with_causes(&*error))))?;
         if !head.status.is_success() {
             return Err(refusal(operation(verb, resource), object, head.status, &bytes));
         }
@@ -196,13 +197,13 @@ impl RealControl {
         Ok(Answer { text, _permit: permit })
     }
 
-    /// The bytes of an answer. One that is long waits until few others are.
-    async fn read(&self, body: Body) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), BoxError> {
+    /// The bytes of an answer. A whole object that is long waits until few others are; what a write answers is no whole object.
+    async fn read(&self, body: Body, is_whole: bool) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), BoxError> {
         let mut body = pin!(Limited::new(body, LONGEST_ANSWER));
         let (mut bytes, mut permit) = (Vec::new(), None);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else { continue };
-            if permit.is_none() && bytes.len() + data.len() > LONG_ANSWER {
+            if is_whole && permit.is_none() && bytes.len() + data.len() > LONG_ANSWER {
                 permit = Arc::clone(&self.long_answers).acquire_owned().await.ok();
             }
             bytes.extend_from_slice(&data);
@@ -356,7 +357,9 @@ impl CronJobControl for RealControl {
         watch.settled(name, &write.base.uid, &reply);
         let answer = reply?;
         let written: Written = serde_json::from_str(&answer.text).map_err(|error| {
-            ApiError::transport(operation(UPDATE_STATUS, self.controller_kind.parent), name.clone(), error.to_string())
+            let operation = operation(UPDATE_STATUS, self.controller_kind.parent);
+            let error = ApiError::transport(operation, name.clone(), error.to_string());
+            ApiError { delivery: Delivery::Unreadable, ..error }
         })?;
         // The server changed only the status of this version.
         Ok(Arc::new(CronJob {

@@ -116,10 +116,12 @@ impl MutationCache {
     }
 
     /// Remembers a finished Job that was deleted, for any cause and whether or not a sync saw its end.
-    /// Of many, the newest are kept.
+    /// Of many, the newest are kept, and those that succeeded.
     pub fn job_vanished(&mut self, job: &Arc<Job>) {
         if self.vanished.len() >= MOST_VANISHED {
-            self.vanished.remove(0);
+            // Of a success the status tells for long.
+            let failed = self.vanished.iter().position(|job| !job.succeeded);
+            self.vanished.remove(failed.unwrap_or(0));
         }
         self.vanished.push(Arc::clone(job));
     }

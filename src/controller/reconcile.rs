@@ -22,7 +22,7 @@ pub(super) use self::backlog::IN_TIME;
 pub use self::running::old_at;
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;
@@ -115,6 +115,10 @@ impl<'a> Sync<'a> {
         self.forget_pruned_jobs();
         self.walk_children()?;
         self.drop_missing_jobs()?;
+        if self.draft.looks_again {
+            // References to Jobs that are gone must not hold a slot.
+            return Ok(Outcome::Done);
+        }
         self.start_due_job()
     }
 
@@ -479,9 +483,10 @@ impl<'a> Sync<'a> {
     }
 
     fn ask_for_jobs<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Decided<()> {
+        let mut asked = HashSet::new();
         let unknown: Vec<_> = names
             .into_iter()
-            .filter(|name| self.observation.live_job(name).is_none())
+            .filter(|name| self.observation.live_job(name).is_none() && asked.insert(*name))
             .map(|name| Lookup::Job(name.clone()))
             .collect();
         if unknown.is_empty() { Ok(()) } else { needs(Plan::Lookup(unknown)) }

@@ -341,7 +341,7 @@ async fn settle<C: JobControl + CronJobControl>(
     end: Instant,
 ) -> SyncReport {
     let mut report = SyncReport::new(observation.cron_job, settlement.outcome);
-    report.again = settlement.looks_again;
+    report.again = settlement.looks_again && !matches!(report.outcome, Outcome::Failed(_));
     let cron_job = &report.cron_job;
     let (mut is_well, mut prune) = (true, settlement.prune);
     match settlement.status {
@@ -363,7 +363,7 @@ async fn settle<C: JobControl + CronJobControl>(
                     hooks.settled(cron_job, None, settlement.edits);
                     is_well = !error.is_unavailable();
                     prune.retain(|job| settlement.unrecorded.as_ref() != Some(&job.uid));
-                    report.outcome = Outcome::Failed(Failure::Api(error));
+                    (report.outcome, report.again) = (Outcome::Failed(Failure::Api(error)), false);
                 }
             }
         }

@@ -84,15 +84,15 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Drops references to Jobs that the API server no longer has: of many, those of the first [`MOST_LOOKED_UP`], and a sync that
-    /// follows at once looks for the next.
+    /// Drops references to Jobs that the API server no longer has: of many, those of the first [`MOST_LOOKED_UP`]. If most of these
+    /// are gone, a sync that follows at once looks for the next.
     pub(super) fn drop_missing_jobs(&mut self) -> Decided<()> {
         let active = self.draft.status.active.iter();
         let mut unknown: Vec<_> = active
             .filter(|reference| self.child(&reference.uid).is_none())
             .map(|reference| (reference.uid.clone(), self.name_of(&reference.name)))
             .collect();
-        let (all, before) = (unknown.len(), self.draft.status.active.len());
+        let (more, before) = (unknown.len() > MOST_LOOKED_UP, self.draft.status.active.len());
         unknown.truncate(MOST_LOOKED_UP);
         self.ask_for_jobs(unknown.iter().map(|(_, name)| name))?;
         for (uid, name) in unknown {
@@ -108,7 +108,8 @@ impl Sync<'_> {
                 }
             }
         }
-        self.draft.looks_again = all > MOST_LOOKED_UP && self.draft.status.active.len() < before;
+        // Otherwise those that are found would be looked for again and again.
+        self.draft.looks_again = more && 2 * (before - self.draft.status.active.len()) >= MOST_LOOKED_UP;
         Ok(())
     }
 }
