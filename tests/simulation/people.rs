@@ -149,7 +149,11 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             sim.plan(at + again, Act::HandOver(edit.cron_job));
         }
         Action::Revert => {
-            let manifest = spec(sim.scenario.controller_kind, &cron_job.spec);
+            let mut manifest = spec(sim.scenario.controller_kind, &cron_job.spec);
+            if sim.scenario.manage == Manage::Annotated {
+                // Where CronJobs are handed over, the manifests say so, too.
+                manifest["suspend"] = json!(true);
+            }
             patch("reverted", json!({"metadata": {"annotations": cron_job.policies}, "spec": manifest}));
         }
         Action::Template(number) => patch(
