@@ -276,6 +276,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// When it began, as far as its status says.
+    pub fn began(&self) -> DateTime<Utc> {
+        self.start_time.unwrap_or(self.creation_timestamp)
+    }
+
     /// A reference to this child of a CronJob of `controller_kind`, as `status.active` holds it. Matches client-go
     /// `reference.GetReference`.
     pub fn reference(&self, controller_kind: ControllerKind) -> ObjectReference {

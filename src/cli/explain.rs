@@ -139,11 +139,6 @@ pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
     Case::new(facts, local, now).explain()
 }
 
-/// When a Job started.
-fn since(job: &Job) -> DateTime<Utc> {
-    job.start_time.unwrap_or(job.creation_timestamp)
-}
-
 /// A CronJob that is being explained.
 pub(crate) struct Case<'a> {
     facts: &'a Facts,
@@ -171,7 +166,7 @@ impl<'a> Case<'a> {
         let who = controller.sentence(self.cron_job, self.facts.lease.as_ref(), self.now);
         let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
-        let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(since(job)) };
+        let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(job.began()) };
         Explanation {
             kind: cron_job.controller_kind.parent.kind,
             namespace: cron_job.name.namespace.to_string(),
@@ -226,7 +221,7 @@ impl<'a> Case<'a> {
     /// The unfinished children, oldest first.
     fn running(&self) -> Vec<&'a Arc<Job>> {
         let mut running: Vec<_> = self.children().filter(|job| job.finished.is_none()).collect();
-        running.sort_by_key(|job| since(job));
+        running.sort_by_key(|job| job.began());
         running
     }
 
@@ -309,7 +304,7 @@ impl<'a> Case<'a> {
         let noun = self.noun();
         let blockers = self.running();
         let named = |job: &Arc<Job>| {
-            format!("{noun} {} has been running for {}", job.name.name, stretch(self.now - since(job)))
+            format!("{noun} {} has been running for {}", job.name.name, stretch(self.now - job.began()))
         };
         let why = if blockers.is_empty() {
             format!("status.active names a running {noun}")
@@ -473,9 +468,9 @@ impl<'a> Case<'a> {
     pub(super) fn outcome(&self, job: Option<&Arc<Job>>) -> String {
         match job.map(|job| (job, job.finished)) {
             None => "no longer exists".to_owned(),
-            Some((job, None)) => format!("has been running for {}", stretch(self.now - since(job))),
+            Some((job, None)) => format!("has been running for {}", stretch(self.now - job.began())),
             Some((job, Some(FinishedCondition::Complete))) => {
-                let took = job.completion_time.map(|end| format!(" after {}", stretch(end - since(job))));
+                let took = job.completion_time.map(|end| format!(" after {}", stretch(end - job.began())));
                 format!("succeeded{}", took.unwrap_or_default())
             }
             Some((_, Some(FinishedCondition::Failed))) => "failed".to_owned(),

@@ -182,7 +182,7 @@ impl RealControl {
             return Err(ApiError { code: 404, reason: "NotFound".to_owned(), ..error });
         }
         let is_read = request.method == Method::GET;
-        let gate = (request.method != Method::GET).then(|| Arc::clone(&self.gate));
+        let gate = (!is_read).then(|| Arc::clone(&self.gate));
         let limit = request.limit;
         let mut http_request = request.build().map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
         http_request.extensions_mut().insert(RequestLimits { gate, limit });

@@ -329,7 +329,7 @@ impl Board {
         Last {
             slot,
             result: job.map_or(RunResult::Gone, |job| RunResult::of(job)),
-            started: job.map(|job| job.start_time.unwrap_or(job.creation_timestamp)),
+            started: job.map(|job| job.began()),
             ended: job.and_then(|job| self.source.jobs.get(&job.name)?.ended),
             job: name,
         }

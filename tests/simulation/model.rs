@@ -187,12 +187,14 @@ impl Cron {
 
     /// When a user last changed its spec.
     pub fn edited(&self) -> Millis {
-        let newest = self.newest();
-        let is_same = |version: &&Version| {
-            let annotations = |version: &Version| version.object["metadata"]["annotations"].clone();
-            version.spec() == newest.spec() && annotations(version) == annotations(newest)
-        };
-        self.versions.iter().rev().take_while(is_same).last().map_or(0, |version| version.at)
+        self.unchanged_since(|version| (version.spec().clone(), version.object["metadata"]["annotations"].clone()))
+    }
+
+    /// Since when all versions have had the same of these.
+    pub fn unchanged_since<T: PartialEq>(&self, facts: impl Fn(&Version) -> T) -> Millis {
+        let newest = facts(self.newest());
+        let same = self.versions.iter().rev().take_while(|version| facts(version) == newest);
+        same.last().map_or(0, |version| version.at)
     }
 
     /// Whether it was readable at any time from `start` to `end`.

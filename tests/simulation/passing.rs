@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::newest_start;
 
 use crate::invariants::Invariants;
-use crate::model::{Author, Cron, Job, Model, Version};
+use crate::model::{Author, Job, Model, Version};
 use crate::scenario::{Millis, Scenario};
 use crate::waiting::{self, IN_TIME};
 
@@ -46,8 +46,11 @@ impl Invariants {
         // By the replica's clock.
         let time = |then: Millis| clock - TimeDelta::milliseconds(i64::try_from(at.saturating_sub(then)).unwrap());
         let due = version.due(slot);
+        // The record of decided slots may change.
+        let facts = |version: &Version| (version.spec().clone(), version.timing_annotations(), version.limits());
+        let edited = cron.unchanged_since(facts);
         let is_same = version.backlog() == Some(0) && version.pauses_after().is_none();
-        if scenario.clocks_differ().is_none() || !is_same || time(edited(cron)) + SLACK > due {
+        if scenario.clocks_differ().is_none() || !is_same || time(edited) + SLACK > due {
             return;
         }
         self.coverage.count("judged", "slot passed over for a run");
@@ -79,11 +82,4 @@ impl Invariants {
             self.violated("25", at, text);
         }
     }
-}
-
-/// When anything but the record of decided slots was last changed that decides about slots.
-fn edited(cron: &Cron) -> Millis {
-    let facts = |version: &Version| (version.spec().clone(), version.timing_annotations(), version.limits());
-    let newest = facts(cron.newest());
-    cron.versions.iter().rev().take_while(|version| facts(version) == newest).last().map_or(0, |version| version.at)
 }

@@ -120,7 +120,7 @@ impl Sync<'_> {
                 // When it failed is not known.
                 (Some(_), None) => was_active,
             };
-            began(job) <= due && lasted && (counts_all || was_active || job.slot_of(base).is_some())
+            job.began() <= due && lasted && (counts_all || was_active || job.slot_of(base).is_some())
         };
         // Of these only a reference is known.
         let unknown = self.unfinished().filter(Option::is_none).count();
@@ -130,7 +130,7 @@ impl Sync<'_> {
     /// Whether the Jobs that keep a slot from starting ran when it came due.
     pub(super) fn is_blocked_from_due(&self, slot: DateTime<Utc>) -> bool {
         let until = self.draft.base.due(slot).checked_add_signed(FIRST_LOOK);
-        let is_early = |job: &Arc<Job>| until.is_none_or(|until| began(job) <= until);
+        let is_early = |job: &Arc<Job>| until.is_none_or(|until| job.began() <= until);
         if self.limits.replace_waits {
             let mut present = self.observation.children().filter(|job| job.finished.is_none() || job.deleting);
             return present.any(is_early);
@@ -157,9 +157,4 @@ impl Sync<'_> {
             None => outcome,
         }
     }
-}
-
-/// When the Job began, as far as its status says.
-fn began(job: &Job) -> DateTime<Utc> {
-    job.start_time.unwrap_or(job.creation_timestamp)
 }

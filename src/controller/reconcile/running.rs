@@ -212,13 +212,12 @@ impl Sync<'_> {
     /// Whether the last Jobs failed, as many as the policy allows. Says so.
     pub(super) fn is_paused(&mut self) -> bool {
         let Some(limit) = self.limits.pause_after_failures else { return false };
-        let start = |job: &Job| job.start_time.unwrap_or(job.creation_timestamp);
         let succeeded = self.observation.children().filter(|job| job.succeeded);
-        let success = succeeded.map(|job| job.completion_time.unwrap_or_else(|| start(job))).max();
+        let success = succeeded.map(|job| job.completion_time.unwrap_or_else(|| job.began())).max();
         let success = success.max(self.draft.status.last_successful_time);
         let has_failed =
             |job: &&Arc<Job>| job.finished == Some(FinishedCondition::Failed) && !job.deleting && !job.of_backfill;
-        let failures = self.observation.children().filter(has_failed).filter(|job| Some(start(job)) > success).count();
+        let failures = self.observation.children().filter(has_failed).filter(|job| Some(job.began()) > success).count();
         if failures >= limit {
             self.tell(EventType::Warning, PAUSED, paused(self.noun(), limit));
         }
