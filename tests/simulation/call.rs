@@ -29,6 +29,8 @@ pub struct Call {
     pub namespace: String,
     /// Empty for a collection.
     pub name: String,
+    /// The name of the Job that it creates; empty for any other request.
+    pub created_job: String,
     pub status: bool,
     pub watch: bool,
 }
@@ -67,7 +69,12 @@ impl Call {
         };
         let (name, status) = (part(1).to_owned(), part(2) == "status");
         let watch = query.contains("watch=1") || query.contains("watch=true");
-        Self { kind, namespace, name, status, watch, method, uri, content_type, body }
+        let created_job = String::new();
+        let mut call = Self { kind, namespace, name, created_job, status, watch, method, uri, content_type, body };
+        if call.is_create_of_job() {
+            call.created_job = call.json()["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        }
+        call
     }
 
     /// Group and version.
@@ -108,7 +115,7 @@ impl Call {
     pub fn concerns(&self, cron_job: &str) -> bool {
         let is_of =
             |name: &str| name == cron_job || name.strip_prefix(cron_job).is_some_and(|rest| rest.starts_with('-'));
-        is_of(&self.name) || self.is_create_of_job() && self.json()["metadata"]["name"].as_str().is_some_and(is_of)
+        is_of(&self.name) || is_of(&self.created_job)
     }
 
     /// The longest time in milliseconds that the server takes, by the query's `timeout`.
@@ -154,10 +161,6 @@ impl Call {
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = if self.status { "/status" } else { "" };
-        write!(f, "{} {:?} {}/{}{status}", self.method, self.kind, self.namespace, self.name)?;
-        if self.method == Method::POST && self.kind == Kind::Jobs {
-            write!(f, "{}", self.json()["metadata"]["name"].as_str().unwrap_or_default())?;
-        }
-        Ok(())
+        write!(f, "{} {:?} {}/{}{}{status}", self.method, self.kind, self.namespace, self.name, self.created_job)
     }
 }

@@ -187,13 +187,15 @@ impl Cron {
 
     /// When a user last changed its spec.
     pub fn edited(&self) -> Millis {
-        self.unchanged_since(|version| (version.spec().clone(), version.object["metadata"]["annotations"].clone()))
+        self.unchanged_since(|a, b| {
+            a.spec() == b.spec() && a.object["metadata"]["annotations"] == b.object["metadata"]["annotations"]
+        })
     }
 
-    /// Since when all versions have had the same of these.
-    pub fn unchanged_since<T: PartialEq>(&self, facts: impl Fn(&Version) -> T) -> Millis {
-        let newest = facts(self.newest());
-        let same = self.versions.iter().rev().take_while(|version| facts(version) == newest);
+    /// Since when all versions have been the same in this respect.
+    pub fn unchanged_since(&self, is_same: impl Fn(&Version, &Version) -> bool) -> Millis {
+        let newest = self.newest();
+        let same = self.versions.iter().rev().take_while(|version| is_same(version, newest));
         same.last().map_or(0, |version| version.at)
     }
 
