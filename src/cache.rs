@@ -39,6 +39,7 @@ mod transport;
 pub use error::{Cause, Operation, ReflectorError, ServerStatus};
 use handlers::Dispatcher;
 pub use handlers::{MalformedObject, NoObserver, Observer, ResourceEventHandler};
+pub(crate) use pages::{PAGE_SIZE, page_size};
 use reflector::Reflector;
 pub use store::{Delta, Store};
 use store_updater::StoreUpdater;

@@ -11,12 +11,12 @@
 use super::error::Cause;
 
 /// How many objects a page holds at most. Matches client-go's `pager.defaultPageSize`.
-pub(super) const PAGE_SIZE: u32 = 500;
+pub(crate) const PAGE_SIZE: u32 = 500;
 /// The intended size of a page, in bytes.
 const PAGE_BYTES: usize = 8 << 20;
 
 /// How many objects to ask for after a page with this many objects and bytes.
-pub(super) fn page_size(objects: usize, bytes: usize) -> u32 {
+pub(crate) fn page_size(objects: usize, bytes: usize) -> u32 {
     let average = bytes / objects.max(1);
     let fitting = PAGE_BYTES / average.max(1);
     u32::try_from(fitting).unwrap_or(PAGE_SIZE).clamp(1, PAGE_SIZE)

@@ -76,11 +76,7 @@ pub(super) enum ConnectionError {
 
 /// Why there is no answer. A body that was late is no failure of the connection: it was not sent.
 fn unanswered(server: &str, error: &legacy::Error) -> BoxError {
-    let mut sources = std::iter::successors(error.source(), |error| (*error).source());
-    match sources.find_map(|error| error.downcast_ref::<DeadlineError>()) {
-        Some(late) => (*late).into(),
-        None => ConnectionError::new(server, error).into(),
-    }
+    DeadlineError::of(error).map_or_else(|| ConnectionError::new(server, error).into(), Into::into)
 }
 
 impl ConnectionError {

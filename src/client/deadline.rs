@@ -54,6 +54,14 @@ pub enum DeadlineError {
     Length,
 }
 
+impl DeadlineError {
+    /// That of an error, or of its causes.
+    pub fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+        causes.find_map(|error| error.downcast_ref().copied())
+    }
+}
+
 /// More than any object or list of leases has. Readers of one object stop earlier. Lists that may be longer are [read
 /// in pieces](ReadInPieces).
 pub(super) const LONGEST_ANSWER: usize = 64 << 20;

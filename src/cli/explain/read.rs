@@ -23,9 +23,10 @@ use super::lease::{ControllerLease, Leases};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
+use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
 use crate::cli::cluster::ControllerFlags;
-use crate::client::connect_for_person;
+use crate::client::{DeadlineError, connect_for_person};
 
 /// How often [`await_run`] reads.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -279,9 +280,6 @@ pub(in crate::cli) fn words(error: &kube::Error) -> String {
     }
 }
 
-/// The page size, the same as kubectl's.
-const PAGE: u32 = 500;
-
 #[derive(Deserialize)]
 struct Page {
     #[serde(default)]
@@ -296,18 +294,28 @@ struct PageMetadata {
     continue_token: String,
 }
 
-/// All pages of a list.
+/// All pages of a list. A page is as long as those of the controller, so that long objects do not fill an answer.
 pub(crate) async fn list(client: &Client, path: &str, query: &str) -> Result<Vec<Box<RawValue>>, ReadError> {
     let mut items = Vec::new();
     let mut continue_token = String::new();
+    let mut limit = PAGE_SIZE;
     loop {
         // Continue tokens are base64 for URLs.
-        let uri = format!("{path}?limit={PAGE}{query}&continue={continue_token}");
-        let text = get(client, &uri).await;
-        let text = text.map_err(|cause| ReadError::Request { what: path.to_owned(), cause: words(&cause) })?;
+        let uri = format!("{path}?limit={limit}{query}&continue={continue_token}");
+        let text = match get(client, &uri).await {
+            // Longer objects than those of the page before.
+            Err(error) if limit > 1 && DeadlineError::of(&error) == Some(DeadlineError::Length) => {
+                limit = (limit / 8).max(1);
+                continue;
+            }
+            Err(error) => return Err(ReadError::Request { what: path.to_owned(), cause: words(&error) }),
+            Ok(text) => text,
+        };
         let page: Page = serde_json::from_str(&text)
             .map_err(|cause| ReadError::Decode { what: path.to_owned(), cause: Box::new(cause) })?;
-        items.extend(page.items.into_iter().flatten());
+        let page_items = page.items.unwrap_or_default();
+        limit = page_size(page_items.len(), text.len());
+        items.extend(page_items);
         continue_token = page.metadata.continue_token;
         if continue_token.is_empty() {
             return Ok(items);
@@ -340,4 +348,55 @@ pub(crate) fn said(items: Vec<Box<RawValue>>) -> Vec<Said> {
     let mut warnings: Vec<Said> = items.into_iter().filter_map(read).filter_map(said).collect();
     warnings.sort_by_key(|warning| std::cmp::Reverse(warning.time));
     warnings
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Mutex;
+
+    use http::Response;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::client::on_service;
+
+    /// The limits that a list of objects of these lengths in bytes was asked with, and how many it returned.
+    async fn limits(lengths: Vec<usize>) -> (Vec<usize>, usize) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let limits = Arc::clone(&seen);
+        let client = on_service(tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap().to_owned();
+            let of = |key| query.split('&').find_map(|pair| pair.strip_prefix(key)).unwrap().parse();
+            let (limit, start) = (of("limit=").unwrap(), of("continue=").unwrap_or(0));
+            seen.lock().unwrap().push(limit);
+            let page = lengths[start..].iter().take(limit);
+            let answer = if page.clone().sum::<usize>() > 64 << 10 {
+                Err(DeadlineError::Length.into())
+            } else {
+                let end = start + page.len();
+                let token = if end < lengths.len() { end.to_string() } else { String::new() };
+                let items: Vec<_> = page.map(|length| "x".repeat(*length)).collect();
+                let page = serde_json::json!({"metadata": {"continue": token}, "items": items});
+                Ok(Response::new(Body::from(page.to_string().into_bytes())))
+            };
+            async { answer as Result<_, tower::BoxError> }
+        }));
+        let items = list(&client, "/x", "").await.unwrap();
+        let limits = limits.lock().unwrap().clone();
+        (limits, items.len())
+    }
+
+    #[tokio::test]
+    async fn a_page_whose_objects_are_too_long_is_asked_for_again_with_fewer() {
+        let (short, long) = (10, 20 << 10);
+        let rows = [
+            ("short objects", vec![short; 700], vec![500, 500]),
+            ("long ones", vec![long; 5], vec![500, 62, 7, 1, 408, 51, 6, 1, 408]),
+        ];
+        for (sentence, lengths, expected) in rows {
+            let count = lengths.len();
+            assert_eq!(limits(lengths).await, (expected, count), "{sentence}");
+        }
+    }
 }

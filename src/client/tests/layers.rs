@@ -183,13 +183,6 @@ async fn successful_answer_passes_unchanged() {
     assert_eq!(client.request_text(request("GET", "/x")).await.unwrap(), "as it is");
 }
 
-fn deadline_in(error: &kube::Error) -> Option<DeadlineError> {
-    let kube::Error::Service(error) = error else { return None };
-    // The body's error reaches the caller inside kube's own.
-    let inner = error.downcast_ref::<kube::Error>().and_then(deadline_in);
-    inner.or_else(|| error.downcast_ref::<DeadlineError>().copied())
-}
-
 #[tokio::test(start_paused = true)]
 async fn endless_refusal_is_cut_and_keeps_its_code() {
     let pieces = || futures::stream::repeat_with(|| Ok(http_body::Frame::data(vec![b'x'; 1 << 20].into())));
@@ -226,7 +219,7 @@ async fn request_to_a_silent_server_times_out_but_a_watch_does_not() {
     let client = client(None, Arc::new(Unobserved), |_| pending::<Result<Response<Body>, _>>());
     let started = Instant::now();
     let error = client.request_text(request("GET", "/x")).await.unwrap_err();
-    assert_eq!(deadline_in(&error), Some(DeadlineError::Answer), "{error}");
+    assert_eq!(DeadlineError::of(&error), Some(DeadlineError::Answer), "{error}");
     assert_eq!(started.elapsed(), REQUEST_DEADLINE);
     assert_eq!(error.to_string(), "ServiceError: no answer from the API server within 30s");
 
@@ -271,7 +264,11 @@ async fn limits_of_a_request_start_after_the_rate_limiter() {
         sleep(Duration::from_secs(50)).await;
         leadership.revoke(false);
     });
-    assert_eq!(deadline_in(&waiting.unwrap_err()), Some(DeadlineError::Closed), "a lease may be lost in the line");
+    assert_eq!(
+        DeadlineError::of(&waiting.unwrap_err()),
+        Some(DeadlineError::Closed),
+        "a lease may be lost in the line"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +279,7 @@ async fn answer_with_a_total_limit_ends_even_if_it_makes_progress() {
     request.extensions_mut().insert(RequestLimits { gate: None, limit: Limit::Client(Duration::from_millis(4500)) });
     let started = Instant::now();
     let error = client.request_text(request).await.unwrap_err();
-    assert_eq!(deadline_in(&error), Some(DeadlineError::Late(Duration::from_millis(4500))), "{error}");
+    assert_eq!(DeadlineError::of(&error), Some(DeadlineError::Late(Duration::from_millis(4500))), "{error}");
     assert_eq!(started.elapsed(), Duration::from_millis(4500));
 }
 
@@ -315,7 +312,8 @@ async fn long_answer_may_continue_while_it_makes_progress() {
                 move |_| async move { Ok(Response::new(dripping(pieces, pause, stalls))) },
             );
         let got = client.request_text(request("GET", path)).await;
-        let got = got.map(|text| text.len()).map_err(|error| deadline_in(&error).unwrap_or(DeadlineError::Answer));
+        let got =
+            got.map(|text| text.len()).map_err(|error| DeadlineError::of(&error).unwrap_or(DeadlineError::Answer));
         assert_eq!(got, want, "{sentence}");
     }
 }
