@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Timing, Zone};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -33,6 +33,8 @@ pub(super) mod wire;
 
 /// The longest names of a controlling owner, in bytes: kind, group, name and UID together. A CronJob's are shorter.
 const LONGEST_OWNER: usize = 1 << 10;
+/// How long before its slot a controller may create a Job, whose clock may be ahead of the API server's.
+const EARLIEST: TimeDelta = TimeDelta::days(1);
 
 /// What to do when a slot is due while a Job of an earlier slot runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -295,27 +297,31 @@ impl Job {
         }
     }
 
-    /// Whether the controlling owner is `cron_job`: kind, group and UID match.
+    /// Whether the controlling owner is `cron_job`: namespace, kind, group and UID match.
     ///
-    /// Upstream compares UIDs only (`getCronJobJobsByIndexer`). Before v1.37 it compared names only, and so counted the
+    /// Anyone who can read a UID may name it as the owner of a Job in another namespace. Upstream compares UIDs only
+    /// (`getCronJobJobsByIndexer`). Before v1.37 it compared names only, and so counted the
     /// Jobs of a deleted CronJob of the same name.
     pub fn is_child_of(&self, cron_job: &CronJob) -> bool {
-        self.controller.as_ref().is_some_and(|owner| {
-            *owner.kind == *cron_job.controller_kind.parent.kind
-                && *owner.group == *cron_job.controller_kind.parent.group
-                && owner.uid == cron_job.uid
-        })
+        self.name.namespace == cron_job.name.namespace
+            && self.controller.as_ref().is_some_and(|owner| {
+                *owner.kind == *cron_job.controller_kind.parent.kind
+                    && *owner.group == *cron_job.controller_kind.parent.group
+                    && owner.uid == cron_job.uid
+            })
     }
 
     /// The slot of a Job that a CronJob controller created for `cron_job`: its annotation and its name give the same
     /// slot. A manual `create job --from` copies the template's annotations, but produces no such name. A Job of a backfill
-    /// has both, and no controller created it.
+    /// has both, and no controller created it. Nor did one create a Job more than a day before its slot: whoever writes Jobs
+    /// must not decide the slots of years to come.
     pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
         let is_named_for = |slot: &DateTime<Utc>| {
             !digits.starts_with(['0', '+']) && digits.parse() == Ok(cron_job.controller_kind.number_of(*slot))
         };
-        self.scheduled_timestamp.filter(|slot| !self.of_backfill && is_named_for(slot))
+        let is_early = |slot: &DateTime<Utc>| slot.signed_duration_since(self.creation_timestamp) > EARLIEST;
+        self.scheduled_timestamp.filter(|slot| !self.of_backfill && is_named_for(slot) && !is_early(slot))
     }
 }
 

@@ -122,7 +122,7 @@ fn a_job_is_finished_by_its_first_true_condition() {
 }
 
 #[test]
-fn a_child_has_our_kind_group_and_uid() {
+fn a_child_has_our_namespace_kind_group_and_uid() {
     let parent = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": {} }));
     let ours = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "name": "hello",
@@ -142,10 +142,34 @@ fn a_child_has_our_kind_group_and_uid() {
         for (key, value) in patch.as_object().unwrap() {
             owner[key] = value.clone();
         }
-        let object =
-            json!({ "metadata": { "name": "x", "namespace": "default", "uid": "u", "ownerReferences": [owner] } });
+        for (namespace, is_ours) in [("default", true), ("other", false)] {
+            let object =
+                json!({ "metadata": { "name": "x", "namespace": namespace, "uid": "u", "ownerReferences": [owner] } });
+            let job = Job::decode(&object.to_string(), &Interner::default()).unwrap();
+            assert_eq!(job.is_child_of(&parent), expected && is_ours, "{sentence}, in {namespace}");
+        }
+    }
+}
+
+/// Whoever writes Jobs gives one any name and any annotation. The time of its creation is the API server's.
+#[test]
+fn slot_of_a_job_is_a_day_after_its_creation_at_most() {
+    let parent = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": {} }));
+    let slot = "2026-03-02T10:00:00Z";
+    let name = format!("{}-29540760", parent.name.name);
+    for (creation, is_of_slot) in [
+        ("2026-03-02T10:00:01Z", true),
+        ("2026-03-02T09:59:00Z", true),
+        ("2026-03-01T10:00:00Z", true),
+        ("2026-03-01T09:59:59Z", false),
+        ("1970-01-01T00:00:00Z", false),
+    ] {
+        let annotations = json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": slot });
+        let object = json!({ "metadata": {
+            "name": name, "namespace": "default", "uid": "u", "creationTimestamp": creation, "annotations": annotations,
+        } });
         let job = Job::decode(&object.to_string(), &Interner::default()).unwrap();
-        assert_eq!(job.is_child_of(&parent), expected, "{sentence}");
+        assert_eq!(job.slot_of(&parent), is_of_slot.then(|| slot.parse().unwrap()), "{creation}");
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::disguise::{READS_AS, disguised};
-use crate::scenario::Millis;
+use crate::scenario::{ELSEWHERE, Millis};
 
 /// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,8 +351,11 @@ pub fn slot_of(job: &Value) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text).ok().map(|slot| slot.to_utc())
 }
 
-/// UID and name of the CronJob that controls a Job.
+/// UID and name of the CronJob that controls a Job. None does in another namespace than its own.
 pub fn owner_of(job: &Value) -> Option<(String, String)> {
+    if job["metadata"]["namespace"] == ELSEWHERE {
+        return None;
+    }
     let owners = job["metadata"]["ownerReferences"].as_array()?;
     let is_parent =
         |owner: &&Value| ControllerKind::ALL.iter().any(|controller_kind| owner["kind"] == controller_kind.parent.kind);

@@ -1,5 +1,8 @@
 //! The users' edits of CronJobs.
 
+use std::sync::Arc;
+
+use apiserver::Object;
 use chrono::TimeDelta;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use cronjob_controller::api::policy::COUNTED_FROM;
@@ -12,7 +15,7 @@ use crate::call::Call;
 use crate::calm::limits_of;
 use crate::disguise::READS_AS;
 use crate::model::{Condition, SHARED, text};
-use crate::scenario::{Action, CronJob, Millis, Spec};
+use crate::scenario::{Action, CronJob, ELSEWHERE, MINUTE, Millis, Spec};
 use crate::sim::Sim;
 
 fn jobs(sim: &Sim, cron_job: &CronJob) -> String {
@@ -177,6 +180,7 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
         Action::ManualJob => {
             count("manual Job");
             manual_job(sim, cron_job, place);
+            strangers_job(sim, cron_job, at);
         }
         Action::ForeignJob(minutes) => {
             count("foreign Job");
@@ -203,19 +207,37 @@ pub fn hand(sim: &Sim, place: usize, is_taken_back: bool) {
     sim.act(&Call::world(Method::PATCH, path(sim, &sim.scenario.cron_jobs[place]), &patch));
 }
 
+/// The CronJob as the server has it.
+fn newest(sim: &Sim, cron_job: &CronJob) -> Option<Arc<Object>> {
+    let state = sim.state.lock();
+    state.model.cron_named(cron_job.namespace, &cron_job.name).map(|cron| Arc::clone(&cron.newest().object))
+}
+
 /// Matches kubectl's `create job --from`.
 fn manual_job(sim: &Sim, cron_job: &CronJob, place: usize) {
-    let key = (cron_job.namespace.to_owned(), cron_job.name.clone());
-    let object = {
-        let state = sim.state.lock();
-        let uid = state.model.names.get(&key);
-        uid.and_then(|uid| state.model.crons.get(uid)).map(|cron| cron.newest().object.clone())
-    };
-    let Some(object) = object else { return };
+    let Some(object) = newest(sim, cron_job) else { return };
     let mut job = job_from(sim.scenario.controller_kind, &object);
     job["metadata"]["name"] = json!(format!("{}-manual-{place}", cron_job.name));
     job["metadata"]["annotations"]["cronjob.kubernetes.io/instantiate"] = json!("manual");
     sim.act(&Call::world(Method::POST, jobs(sim, cron_job), &job));
+}
+
+/// In another namespace, someone names the CronJob as the owner of a Job that looks as if it was made for a slot to come.
+fn strangers_job(sim: &Sim, cron_job: &CronJob, at: Millis) {
+    let Some(object) = newest(sim, cron_job) else { return };
+    let controller_kind = sim.scenario.controller_kind;
+    let slot = sim.wall(at + 5 * MINUTE);
+    let slot = slot - TimeDelta::seconds(slot.timestamp() % 60);
+    let mut job = job_from(controller_kind, &object);
+    job["metadata"]["namespace"] = json!(ELSEWHERE);
+    // Otherwise it is deleted at once: its owner is not in its namespace.
+    job["metadata"]["finalizers"] = json!(["example.com/stays"]);
+    job["metadata"]["name"] = json!(controller_kind.child_name(&cron_job.name, slot));
+    job["metadata"]["annotations"][controller_kind.scheduled_annotation] = json!(slot.to_rfc3339());
+    sim.act(&Call::world(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": ELSEWHERE}})));
+    let code = sim.act(&Call::world(Method::POST, controller_kind.child.path(Some(ELSEWHERE)), &job));
+    let what = if code == 201 { "Job of another namespace" } else { "Job of another namespace that was refused" };
+    sim.state.lock().invariants.coverage.count("world", what);
 }
 
 /// A Job from a CronJob's template, without a name.

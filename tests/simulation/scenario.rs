@@ -143,6 +143,9 @@ const ZONES: [&str; 8] = [
 
 pub const NAMESPACES: [&str; 3] = ["default", "team-blue", "team-two"];
 
+/// A namespace without CronJobs, whose Jobs name those of others as their owners.
+pub const ELSEWHERE: &str = "elsewhere";
+
 /// The namespaces with admission faults in worlds without other faults.
 const NOISY: [&str; 10] =
     ["noisy-a", "noisy-b", "noisy-c", "noisy-d", "noisy-e", "noisy-f", "noisy-g", "noisy-h", "noisy-i", "noisy-j"];

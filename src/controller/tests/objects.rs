@@ -46,7 +46,7 @@ pub fn cron_job(patch: Value) -> Arc<CronJob> {
 /// A Job of that CronJob, with `patch` merged into it.
 pub fn job(name: &str, uid: &str, patch: Value) -> Arc<Job> {
     let object = json!({ "metadata": {
-        "name": name, "namespace": "ns", "uid": uid, "resourceVersion": "3",
+        "name": name, "namespace": "ns", "uid": uid, "resourceVersion": "3", "creationTimestamp": "2026-03-02T08:30:00Z",
         "ownerReferences": [controlled_by("report", "own-uid")],
     } });
     Arc::new(Job::decode(&merged(object, patch).to_string(), &Interner::default()).unwrap())
