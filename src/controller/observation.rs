@@ -161,8 +161,8 @@ impl Observation {
         self.live_jobs.entry(name).or_insert(reply);
     }
 
-    /// Drops the template that was read to create a Job. This is the only fact that is removed; no decision uses it
-    /// after the create was answered.
+    /// Drops the template that was read to create a Job. This is the only fact that is removed; no decision uses it, and a create
+    /// that comes later reads it again.
     pub fn forget_long_template(&mut self) {
         if let Some(Ok(live)) = &mut self.live_cron_job {
             *live = live.for_cache();

@@ -28,7 +28,8 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
 
-/// How many requests one key may have in flight. Only the first sync after a limit was lowered sends many deletions.
+/// How many requests one key may have in flight. Only the first sync after a limit was lowered sends many deletions. Before more
+/// requests than that, a long template that was read is let go.
 const REQUESTS_PER_KEY: usize = 8;
 
 /// How long the deletions of one sync's history may take. Nothing waits for them, and they occupy a worker.
@@ -121,6 +122,9 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
     loop {
         match reconcile(&observation, now) {
             Plan::Lookup(lookups) => {
+                if lookups.len() > REQUESTS_PER_KEY {
+                    let_go(&mut observation, &mut reservation);
+                }
                 let omitted = observation.cron_job.spec.job_template.omitted_bytes();
                 if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
                     reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
@@ -133,19 +137,33 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
             }
             Plan::Replace { victims, slot, cron_job } => {
                 deleted_for = Some(slot);
+                if victims.len() > REQUESTS_PER_KEY {
+                    let_go(&mut observation, &mut reservation);
+                }
                 replace(control, hooks, &mut observation, victims, slot, &cron_job).await;
             }
             Plan::Create { cron_job, slot, .. } if !hooks.is_current(&cron_job, slot) => {
                 observation.is_overtaken = true;
+            }
+            // The template was let go: it is read again, by a later sync if others use up the budget now.
+            Plan::Create { cron_job, .. } if cron_job.spec.job_template.omitted_bytes().is_some() => {
+                let bytes = cron_job.spec.job_template.omitted_bytes().unwrap_or_default();
+                reservation = hooks.reserve_template(&cron_job.name, bytes);
+                if reservation.is_some() {
+                    look_up(control, hooks, &mut observation, vec![Lookup::CronJob]).await;
+                } else {
+                    observation.is_overtaken = true;
+                }
             }
             Plan::Create { name, slot, cron_job } => {
                 decision_log::starts(slot);
                 observation.create = Some(create(control, hooks, &cron_job, &name, slot, &observation).await);
                 // The template is no longer needed.
                 drop(cron_job);
-                observation.forget_long_template();
-                drop(reservation.take());
+                let_go(&mut observation, &mut reservation);
             }
+            // No Job is created from the template, and nothing that follows needs it.
+            _ if reservation.is_some() => let_go(&mut observation, &mut reservation),
             Plan::Prune { jobs, next } => {
                 let cron_job = Arc::clone(&observation.cron_job);
                 let (began, time) = (Instant::now(), settling_time(next, now));
@@ -171,6 +189,13 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
                 return SyncReport { prune_failed: prune_failed || report.prune_failed, ..report };
             }
         }
+    }
+}
+
+/// Drops a long template that was read, so that other CronJobs can be read meanwhile.
+fn let_go(observation: &mut Observation, reservation: &mut Option<Reservation>) {
+    if reservation.take().is_some() {
+        observation.forget_long_template();
     }
 }
 

@@ -3,7 +3,7 @@
 //! A template too long for the cache is read when its CronJob fires, and held until the create is answered.
 //!
 //! Guarantees: all templates held together have at most [`BUDGET`] bytes, those of one namespace at most
-//! [`NAMESPACE_SHARE`]. A longer template is held alone, or alone in its namespace. A worker never waits for the
+//! [`NAMESPACE_SHARE`]. A longer template counts as that share: no template keeps those of other namespaces out. A worker never waits for the
 //! budget: the key is put aside and enqueued again, with high priority, when there may be space for it. Namespaces take
 //! turns. Each key put aside also has a timer of [`RETRY`], so none is lost if an enqueued key does not use its share.
 
@@ -51,7 +51,7 @@ impl State {
     fn fits(&self, namespace: &str, bytes: usize, promised: usize) -> bool {
         let own = self.held_by_namespace.get(namespace).copied().unwrap_or_default();
         let held = self.held + promised;
-        (held == 0 || held + bytes <= BUDGET) && (own == 0 || own + bytes <= NAMESPACE_SHARE)
+        held + bytes <= BUDGET && own + bytes <= NAMESPACE_SHARE
     }
 
     fn take(&mut self, namespace: &Arc<str>, bytes: usize) {
@@ -111,7 +111,7 @@ impl TemplateBudget {
 
     /// Reserves `bytes` bytes for the template of `key`. Returns `None` if they do not fit; the key is then requeued.
     pub fn reserve(self: &Arc<Self>, key: &ObjectName, bytes: usize) -> Option<Reservation> {
-        let namespace = Arc::clone(&key.namespace);
+        let (namespace, bytes) = (Arc::clone(&key.namespace), bytes.min(NAMESPACE_SHARE));
         let mut state = self.state.lock();
         if !state.fits(&namespace, bytes, 0) {
             state.put_aside(key, bytes);

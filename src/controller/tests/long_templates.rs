@@ -153,3 +153,34 @@ async fn long_templates_due_at_once_are_read_a_few_at_a_time_and_all_fire() {
     assert_eq!(most_at_once(&reads, 2 * TOOK), fitting, "of {BUDGET} bytes");
     assert!(world.controller.unattended().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn long_template_is_let_go_while_many_jobs_are_looked_for_and_deleted_and_read_again_for_the_create() {
+    let long = json!({ "jobTemplate": template("v1", NAMESPACE_SHARE * 2 / 3) });
+    // (how many Jobs run, how often the CronJob is read, whether another CronJob starts meanwhile)
+    for (running, reads, starts) in [(3, 1, false), (10, 2, true)] {
+        let world = World::new("2026-03-02T10:00:30Z").await;
+        world.create_cron_job("c", json!({ "jobTemplate": template("v1", 0) })).await;
+        world.work(16);
+        world.pass_until(&format!("2026-03-02T10:{running:02}:30Z")).await;
+        assert_eq!(world.seen().len(), running);
+        let spec = merged_spec(&[long.clone(), json!({ "concurrencyPolicy": "Replace" })]);
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": spec })).await;
+        let suspended = merged_spec(&[long.clone(), json!({ "suspend": true })]);
+        world.write("POST", CRON_JOBS, &cron_job("other", suspended)).await;
+        world.wire.judge(|ask| match ask.verb {
+            Verb::Delete => Orders { back: seconds(1), ..Orders::default() },
+            _ => Orders::default(),
+        });
+        world.pass_until(&format!("2026-03-02T10:{:02}:01Z", running + 1)).await;
+        world.write("PATCH", &format!("{CRON_JOBS}/other"), &json!({ "spec": { "suspend": false } })).await;
+        world.pass(Duration::from_millis(1_500)).await;
+        let has_other = world.seen_names().iter().any(|name| name.starts_with("other"));
+        assert_eq!(has_other, starts, "{running} running");
+        world.pass_until(&format!("2026-03-02T10:{:02}:30Z", running + 1)).await;
+        assert_eq!(world.list(JOBS).await.len(), 2, "{running} running");
+        let read = world.wire.asked(Verb::Get, "cronjobs").iter().filter(|ask| ask.name == "c").count();
+        assert_eq!(read, reads, "{running} running");
+        assert!(world.controller.unattended().is_empty());
+    }
+}
