@@ -40,8 +40,9 @@ pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
     let line = |row: &[String; N]| {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(widths) {
-            // Writing to a String cannot fail.
-            let _ = write!(line, "{cell:<width$}   ");
+            // A format's width has 16 bits, and a name may be joined with any number of others.
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width.saturating_sub(length(cell)) + 3));
         }
         line.trim_end().to_owned()
     };
@@ -185,6 +186,13 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn table_has_any_number_of_characters_in_a_cell() {
+        let long = "x".repeat(70_000);
+        let table = [["NAME".to_owned(), "WHY".to_owned()], ["a".to_owned(), long.clone()]];
+        assert_eq!(columns(&table), ["NAME   WHY".to_owned(), format!("a      {long}")]);
+    }
 
     /// Words that a tenant may write, each with its name.
     pub const HOSTILE: [(&str, &str); 16] = [

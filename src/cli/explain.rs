@@ -27,7 +27,7 @@ use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 use held::first_of;
-pub(super) use held::{Resumed, Resumption, resumed};
+pub(super) use held::{Resumed, Resumption, resumed, some_of};
 pub use in_charge::InCharge;
 pub use read::Facts;
 use read::Said;

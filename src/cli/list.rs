@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Explanation, InCharge, State, explain};
+use super::explain::{Explanation, InCharge, State, explain, some_of};
 use super::output::{Format, Report, render, stretch};
 use crate::terminal::{self, PlainText};
 
@@ -131,7 +131,11 @@ impl Listing {
                 entry.next_run.map_or_else(none, |time| format!("in {}", stretch(time.to_utc() - self.now))),
                 last.map_or_else(none, |last| last + &outcome),
                 entry.due_since.map_or_else(none, |since| stretch(self.now - since)),
-                if entry.blocked_by.is_empty() { none() } else { entry.blocked_by.join(", ") },
+                if entry.blocked_by.is_empty() {
+                    none()
+                } else {
+                    some_of(entry.blocked_by.iter().cloned(), entry.blocked_by.len())
+                },
             ]
         };
         std::iter::once(heading).chain(self.cron_jobs.iter().map(row)).collect()

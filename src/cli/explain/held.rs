@@ -24,13 +24,18 @@ use crate::controller::reconcile::{is_too_late, old_at};
 pub(super) const REPLACES: &str =
     "a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits)";
 
-/// The largest number of running Jobs that a sentence names.
+/// The largest number of running Jobs that a sentence, or a cell of a table, names.
 const MAX_NAMED: usize = 10;
 
 /// The first Jobs by name, and how many more there are.
 pub(super) fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -> String {
-    let names: Vec<String> = jobs.iter().take(MAX_NAMED).map(|job| name(job)).collect();
-    let more = jobs.len().saturating_sub(MAX_NAMED);
+    some_of(jobs.iter().take(MAX_NAMED).map(|job| name(job)), jobs.len())
+}
+
+/// The first `MAX_NAMED` of `count` names, and how many more there are.
+pub(in crate::cli) fn some_of(names: impl Iterator<Item = String>, count: usize) -> String {
+    let names: Vec<String> = names.take(MAX_NAMED).collect();
+    let more = count.saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names.join(", "))
 }
