@@ -10,6 +10,8 @@
 //!
 //! Matches upstream `pkg/controller/cronjob/injection.go` (`jobControlInterface`, `cjControlInterface`).
 
+mod long_answers;
+
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,7 +25,6 @@ use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::BoxError;
 
 use super::plan::{Propagation, StatusWrite};
@@ -38,6 +39,7 @@ use crate::client::{
 };
 use crate::leader_election::Gate;
 use crate::traces::{Stopwatch, Traces};
+use long_answers::{LONG_ANSWER, LongAnswers, Permit};
 
 /// The time limit of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,8 +113,7 @@ pub struct RealControl {
     interner: Arc<Interner>,
     gate: Arc<Gate>,
     traces: Option<Arc<Traces>>,
-    /// Of answers that are long, few are read at a time: together they must not fill the memory.
-    long_answers: Arc<Semaphore>,
+    long_answers: Arc<LongAnswers>,
 }
 
 impl RealControl {
@@ -126,7 +127,7 @@ impl RealControl {
             interner: Arc::default(),
             gate,
             traces: None,
-            long_answers: Arc::new(Semaphore::new(LONG_ANSWERS)),
+            long_answers: Arc::new(LongAnswers::new()),
         }
     }
 
@@ -188,8 +189,10 @@ impl RealControl {
         http_request.extensions_mut().insert(RequestLimits { gate, limit });
         let response = self.client.send(http_request).await.map_err(|error| failed(unanswered(&error)))?;
         let (head, body) = response.into_parts();
-        let (bytes, permit) =
-            self.read(body, is_read).await.map_err(|error| failed((delivery(&*error), with_causes(&*error))))?;
+        let (bytes, permit) = self
+            .read(body, is_read.then_some(&object.namespace))
+            .await
+            .map_err(|error| failed((delivery(&*error), with_causes(&*error))))?;
         if !head.status.is_success() {
             return Err(refusal(operation(verb, resource), object, head.status, &bytes));
         }
@@ -197,14 +200,15 @@ impl RealControl {
         Ok(Answer { text, _permit: permit })
     }
 
-    /// The bytes of an answer. A whole object that is long waits until few others are; what a write answers is no whole object.
-    async fn read(&self, body: Body, is_whole: bool) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), BoxError> {
+    /// The bytes of an answer. A whole object of a namespace that is long waits until few others are; what a write answers is no
+    /// whole object.
+    async fn read(&self, body: Body, of_whole: Option<&Arc<str>>) -> Result<(Vec<u8>, Option<Permit>), BoxError> {
         let mut body = pin!(Limited::new(body, LONGEST_ANSWER));
         let (mut bytes, mut permit) = (Vec::new(), None);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else { continue };
-            if is_whole && permit.is_none() && bytes.len() + data.len() > LONG_ANSWER {
-                permit = Arc::clone(&self.long_answers).acquire_owned().await.ok();
+            if let Some(namespace) = of_whole.filter(|_| permit.is_none() && bytes.len() + data.len() > LONG_ANSWER) {
+                permit = self.long_answers.permit(namespace).await;
             }
             bytes.extend_from_slice(&data);
         }
@@ -216,7 +220,7 @@ impl RealControl {
 struct Answer {
     text: String,
     /// Held until the text is dropped, if it is long.
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Option<Permit>,
 }
 
 /// One request, before it has a URL.
@@ -236,12 +240,6 @@ struct ApiRequest<'a> {
 /// The longest answer that is read. etcd refuses objects beyond 1.5 MiB by default; this allows for clusters that
 /// raised the limit.
 const LONGEST_ANSWER: usize = 32 << 20;
-
-/// From how many bytes on an answer is long: an ordinary Job is a tenth of this.
-const LONG_ANSWER: usize = 64 << 10;
-
-/// How many long answers are read at a time.
-const LONG_ANSWERS: usize = 4;
 
 const UPDATE_STATUS: &str = "update status of";
 
