@@ -18,6 +18,7 @@ use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Case, Explanation, InCharge, State};
 use super::output::{MOMENT, Report, count, stretch};
 use crate::api::batch_v1::ConcurrencyPolicy;
+use crate::controller::plan::Skip;
 use crate::terminal;
 use traces::Traces;
 
@@ -42,32 +43,6 @@ pub enum Fate {
     Unknown,
 }
 
-/// Why a slot was not started, in the words of the metric of skipped slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Reason {
-    /// It was started, is due, or what would tell is gone.
-    None,
-    /// An earlier Job ran, and concurrencyPolicy is Forbid.
-    Forbid,
-    /// Earlier Jobs ran, as many as a policy allows.
-    Limit,
-    /// The last Jobs failed, as many as a policy allows.
-    Paused,
-    /// A change of the CronJob passed it over, or `backlog: 0` did.
-    PassedOver,
-    /// Its deadline passed.
-    Deadline,
-    /// A Job of another owner has its name.
-    NameTaken,
-    /// The CronJob is suspended.
-    Suspended,
-    /// The CronJob cannot run.
-    Invalid,
-    /// No controller started it.
-    NotStarted,
-}
-
 /// What became of one slot.
 #[derive(Debug)]
 pub(crate) struct Judged {
@@ -75,9 +50,10 @@ pub(crate) struct Judged {
     pub slot: DateTime<Utc>,
     /// What became of it.
     pub fate: Fate,
-    /// Why it was not started.
+    /// Why it was not started, [in a word](Skip::as_str), or "not_started" if no controller was there to start it; "none" if it
+    /// was started or is due, or what would tell is gone.
     #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page counts by reason"))]
-    pub reason: Reason,
+    pub reason: &'static str,
     /// Why, in words.
     pub why: String,
 }
@@ -174,76 +150,74 @@ impl<'a> History<'a> {
     }
 
     fn judge(&self, slot: DateTime<Utc>) -> Judged {
-        let (fate, reason, why) = self.fate_of(slot);
+        let (fate, skip, why) = self.fate_of(slot);
+        let reason = skip.map_or(if fate == Fate::Missed { "not_started" } else { "none" }, Skip::as_str);
         Judged { slot, fate, reason, why }
     }
 
-    fn fate_of(&self, slot: DateTime<Utc>) -> (Fate, Reason, String) {
+    fn fate_of(&self, slot: DateTime<Utc>) -> (Fate, Option<Skip>, String) {
         let cron_job = &self.known.facts.cron_job;
         if let Some(job) = self.traces.job_of(slot) {
             let late = job.creation_timestamp - cron_job.due(slot);
             let late = if late > LATE { format!(", {} late", stretch(late)) } else { String::new() };
-            return (Fate::Started, Reason::None, format!("{}{late}", self.case.outcome(Some(job))));
+            return (Fate::Started, None, format!("{}{late}", self.case.outcome(Some(job))));
         }
         if cron_job.status.last_schedule_time == Some(slot) || self.traces.says_created(slot) {
-            return (Fate::Started, Reason::None, "its Job no longer exists".to_owned());
+            return (Fate::Started, None, "its Job no longer exists".to_owned());
         }
         if self.traces.says_missed(slot) {
             let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
-            return (Fate::Missed, Reason::Deadline, why);
+            return (Fate::Missed, Some(Skip::Deadline(slot)), why);
         }
         let forbids = cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid;
         if let Some(job) = self.traces.running_at(slot).filter(|_| forbids) {
             let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
-            return (Fate::Skipped, Reason::Forbid, why);
+            return (Fate::Skipped, Some(Skip::Forbid(slot)), why);
         }
         if self.traces.last_slot.is_none_or(|last| slot > last) {
             return self.not_started(slot);
         }
         match self.kept_since {
             Some(since) if slot > since => {
-                (Fate::Missed, Reason::NotStarted, "no controller started it before a later run".to_owned())
+                (Fate::Missed, None, "no controller started it before a later run".to_owned())
             }
             _ => {
                 let why = "its Job, if there was one, and its Events no longer exist".to_owned();
-                (Fate::Unknown, Reason::None, why)
+                (Fate::Unknown, None, why)
             }
         }
     }
 
     /// A slot after the last one that was started.
-    fn not_started(&self, slot: DateTime<Utc>) -> (Fate, Reason, String) {
+    fn not_started(&self, slot: DateTime<Utc>) -> (Fate, Option<Skip>, String) {
         let cron_job = &self.known.facts.cron_job;
         if cron_job.decided_until(&cron_job.status, self.now) >= Some(slot) {
             let why = "a change of the CronJob passed it over, or a policy did".to_owned();
-            return (Fate::Skipped, Reason::PassedOver, why);
+            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
         }
-        let summary = &*self.explanation.why;
+        let (summary, limits) = (&*self.explanation.why, cron_job.limits());
         let (fate, reason, why) = match self.explanation.state {
-            State::Suspended => (Fate::Skipped, Reason::Suspended, "it is suspended now"),
-            State::Blocked if self.has_limit() => (Fate::Skipped, Reason::Limit, summary),
-            State::Blocked => {
-                (Fate::Skipped, Reason::Forbid, "a running Job blocks it, and concurrencyPolicy is Forbid")
+            State::Suspended => (Fate::Skipped, Some(Skip::Suspended), "it is suspended now"),
+            State::Blocked if limits.max_concurrent.is_some() => {
+                (Fate::Skipped, Some(Skip::MaxConcurrent(slot)), summary)
             }
-            State::Paused => (Fate::Skipped, Reason::Paused, summary),
-            State::Starting => (Fate::Due, Reason::None, "it is about to start"),
+            State::Blocked if limits.replace_waits => (Fate::Skipped, Some(Skip::Replacing(slot)), summary),
+            State::Blocked => {
+                (Fate::Skipped, Some(Skip::Forbid(slot)), "a running Job blocks it, and concurrencyPolicy is Forbid")
+            }
+            State::Paused => (Fate::Skipped, Some(Skip::Paused(slot)), summary),
+            State::Starting => (Fate::Due, None, "it is about to start"),
             State::Overdue if self.explanation.due_since.is_none_or(|since| cron_job.due(slot) >= since) => {
-                (Fate::Due, Reason::None, "no controller has started it; explain with the name says more")
+                (Fate::Due, None, "no controller has started it; explain with the name says more")
             }
             State::Waiting | State::Overdue => {
                 let why = "it did not start before its startingDeadlineSeconds had passed";
-                (Fate::Missed, Reason::Deadline, why)
+                (Fate::Missed, Some(Skip::Deadline(slot)), why)
             }
-            State::NameTaken => (Fate::Missed, Reason::NameTaken, summary),
-            _ => (Fate::Missed, Reason::Invalid, summary),
+            State::NameTaken => (Fate::Missed, Some(Skip::NameTaken(slot)), summary),
+            _ => (Fate::Missed, Some(Skip::Invalid), summary),
         };
         (fate, reason, why.to_owned())
-    }
-
-    /// Whether a policy annotation decides what blocks a run.
-    fn has_limit(&self) -> bool {
-        let limits = self.known.facts.cron_job.limits();
-        limits.max_concurrent.is_some() || limits.replace_waits
     }
 }
 

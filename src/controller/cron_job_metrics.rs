@@ -10,7 +10,7 @@
 //!
 //! Nothing is decided here: syncs report their decisions, and `CronJobStats` counts them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -263,21 +263,13 @@ const FAMILIES: [Family; 11] = [
         kind: MetricType::COUNTER,
         help: "Number of slots that were left out, by reason.",
         samples: |shown, sample| {
-            let skipped = &shown.stats.skipped;
-            sample(Some("deadline"), count(skipped.deadline));
-            sample(Some("forbid"), count(skipped.forbid));
-            sample(Some("invalid"), count(skipped.invalid));
-            sample(Some("name_taken"), count(skipped.name_taken));
-            let by_policies = [
-                ("max_concurrent", skipped.max_concurrent),
-                ("passed_over", skipped.passed_over),
-                ("paused", skipped.paused),
-                ("replacing", skipped.replacing),
-            ];
-            for (reason, slots) in by_policies.into_iter().filter(|(_, slots)| *slots > 0) {
+            // The others have policies.
+            let always = ["deadline", "forbid", "invalid", "name_taken", "suspended"].map(|reason| (reason, 0));
+            let mut by_reason = BTreeMap::from(always);
+            by_reason.extend(shown.stats.skipped.iter());
+            for (reason, slots) in by_reason {
                 sample(Some(reason), count(slots));
             }
-            sample(Some("suspended"), count(skipped.suspended));
         },
     },
     Family {

@@ -5,6 +5,7 @@
 //! here: the counts cover the decisions of syncs, and the slots between two decisions, which were not started. At most
 //! [`AT_MOST`] of those are counted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -48,28 +49,21 @@ pub struct CronJobStats {
     pub is_stuck: bool,
 }
 
-/// Skipped slots, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
-    /// See [`Skip::Forbid`].
-    pub forbid: u64,
-    /// See [`Skip::Deadline`].
-    pub deadline: u64,
-    /// See [`Skip::NameTaken`].
-    pub name_taken: u64,
-    /// See [`Skip::MaxConcurrent`].
-    pub max_concurrent: u64,
-    /// See [`Skip::Replacing`].
-    pub replacing: u64,
-    /// See [`Skip::Paused`].
-    pub paused: u64,
-    /// See [`Skip::PassedOver`]. Those that a change passed over count, too.
-    pub passed_over: u64,
-    /// See [`Skip::Suspended`].
-    pub suspended: u64,
-    /// See [`Skip::Invalid`]. Without a schedule there are no slots to count, so this counts once for each edit that
-    /// made the CronJob invalid.
-    pub invalid: u64,
+/// Skipped slots, by [reason](Skip::as_str).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped(BTreeMap<&'static str, u64>);
+
+impl Skipped {
+    fn add(&mut self, reason: &'static str, slots: u64) {
+        if slots > 0 {
+            *self.0.entry(reason).or_default() += slots;
+        }
+    }
+
+    /// Each reason with its slots, if there are any.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0.iter().map(|(reason, slots)| (*reason, *slots))
+    }
 }
 
 impl CronJobStats {
@@ -115,37 +109,33 @@ impl CronJobStats {
                 self.forbidden_in_a_row = 0;
                 self.last_skew = Some(now - cron_job.due(slot));
             }
-            Verdict::Skipped(Skip::Forbid(slot)) => {
-                let passed = self.pass(cron_job, local, slot);
-                self.skipped.forbid += passed;
-                self.forbidden_in_a_row += passed;
-            }
-            Verdict::Skipped(Skip::MaxConcurrent(slot)) => {
-                let passed = self.pass(cron_job, local, slot);
-                self.skipped.max_concurrent += passed;
-                self.forbidden_in_a_row += passed;
-            }
-            Verdict::Skipped(Skip::Replacing(slot)) => self.skipped.replacing += self.pass(cron_job, local, slot),
-            Verdict::Skipped(Skip::Paused(slot)) => self.skipped.paused += self.pass(cron_job, local, slot),
-            Verdict::Skipped(Skip::PassedOver(slot)) => self.skipped.passed_over += self.pass(cron_job, local, slot),
-            Verdict::Skipped(Skip::Deadline(slot)) => self.skipped.deadline += self.pass(cron_job, local, slot),
-            Verdict::Skipped(Skip::NameTaken(slot)) => {
-                let passed = self.pass(cron_job, local, slot);
-                self.skipped.name_taken += passed.min(1);
-                self.missed += passed.saturating_sub(1);
-            }
             Verdict::Skipped(Skip::Suspended) => self.suspended(cron_job, local, now),
+            // Without a schedule there are no slots, so this counts once for each edit that makes the CronJob invalid.
             Verdict::Skipped(Skip::Invalid) => {
-                self.skipped.invalid += u64::from(!self.is_invalid);
-                self.is_invalid = true;
+                let is_known = std::mem::replace(&mut self.is_invalid, true);
+                self.skipped.add(Skip::Invalid.as_str(), u64::from(!is_known));
             }
+            Verdict::Skipped(skip) => self.skip(cron_job, local, skip),
+        }
+    }
+
+    fn skip(&mut self, cron_job: &CronJob, local: Zone, skip: Skip) {
+        let Some(slot) = skip.slot() else { return };
+        let passed = self.pass(cron_job, local, slot);
+        // Only this slot has its name taken.
+        let skipped = if matches!(skip, Skip::NameTaken(_)) { passed.min(1) } else { passed };
+        self.skipped.add(skip.as_str(), skipped);
+        self.missed += passed - skipped;
+        if matches!(skip, Skip::Forbid(_) | Skip::MaxConcurrent(_)) {
+            self.forbidden_in_a_row += passed;
         }
     }
 
     /// Counts the slots up to `slot` that a change passed over. The newest is one that would have started, so it counts even if
     /// it was held or suspended before.
     pub fn passed_over(&mut self, cron_job: &CronJob, local: Zone, slot: DateTime<Utc>) {
-        self.skipped.passed_over += self.pass(cron_job, local, slot).max(1);
+        let slots = self.pass(cron_job, local, slot).max(1);
+        self.skipped.add(Skip::PassedOver(slot).as_str(), slots);
     }
 
     /// Counts Jobs that have ended.
@@ -167,7 +157,8 @@ impl CronJobStats {
     /// Counts the slots of a suspended CronJob up to `now`, which no sync computes.
     pub fn suspended(&mut self, cron_job: &CronJob, local: Zone, now: DateTime<Utc>) {
         if let Some(newest) = newest_slot(cron_job, local, now) {
-            self.skipped.suspended += self.pass(cron_job, local, newest);
+            let slots = self.pass(cron_job, local, newest);
+            self.skipped.add(Skip::Suspended.as_str(), slots);
         }
     }
 

@@ -135,7 +135,7 @@ pub enum Verdict {
     Skipped(Skip),
 }
 
-/// Why a slot is not started.
+/// Why a slot is not started: for decisions, log, metrics, `explain --since` and the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
     /// A Job of an earlier slot runs, and the concurrency policy is Forbid.
@@ -159,15 +159,21 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// The slot, if it starts later.
-    pub fn held(self) -> Option<DateTime<Utc>> {
+    /// The slot, if there is one.
+    pub fn slot(self) -> Option<DateTime<Utc>> {
         match self {
             Self::Forbid(slot) | Self::MaxConcurrent(slot) | Self::Replacing(slot) | Self::Paused(slot) => Some(slot),
-            Self::Deadline(_) | Self::NameTaken(_) | Self::PassedOver(_) | Self::Suspended | Self::Invalid => None,
+            Self::Deadline(slot) | Self::NameTaken(slot) | Self::PassedOver(slot) => Some(slot),
+            Self::Suspended | Self::Invalid => None,
         }
     }
 
-    /// The value of the metrics' `reason` label.
+    /// The slot, if it starts later.
+    pub fn held(self) -> Option<DateTime<Utc>> {
+        self.slot().filter(|_| !matches!(self, Self::Deadline(_) | Self::NameTaken(_) | Self::PassedOver(_)))
+    }
+
+    /// In a word: the value of the metrics' `reason` label, and of `reason` in the log and on the page.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Forbid(_) => "forbid",

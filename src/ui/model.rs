@@ -24,7 +24,7 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::cli::explain::{Case, State};
 use crate::cli::list::Urgency;
-use crate::cli::slots::{Fate, History, Reason};
+use crate::cli::slots::{Fate, History};
 use crate::cli::words;
 use crate::controller::cron_job_stats::CronJobStats;
 use crate::terminal::countdown;
@@ -157,7 +157,7 @@ pub struct Chip {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// The reason.
-    pub reason: Reason,
+    pub reason: &'static str,
     /// How many.
     pub slots: usize,
 }

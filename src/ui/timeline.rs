@@ -12,7 +12,7 @@ use super::objects::WatchedCronJob;
 use crate::api::ObjectName;
 use crate::api::batch_v1::CronJob;
 use crate::cli::next::cron_jobs::slots_after;
-use crate::cli::slots::{Fate, History, Reason};
+use crate::cli::slots::{Fate, History};
 
 /// The most slots of a line without a Job.
 const MARKS: usize = 1_500;
@@ -72,8 +72,8 @@ pub struct Mark {
     pub due: DateTime<Utc>,
     /// What became of it.
     pub fate: Fate,
-    /// Why it was not started.
-    pub reason: Reason,
+    /// Why it was not started, in a word.
+    pub reason: &'static str,
     /// The same in words.
     pub why: String,
 }
@@ -84,6 +84,7 @@ pub fn runs(board: &Board, watched: &WatchedCronJob) -> Vec<Run> {
     let jobs = board.source.jobs.by_controller(&cron_job.uid);
     let mut runs: Vec<Run> = jobs
         .iter()
+        .filter(|watched| watched.job.is_child_of(cron_job))
         .map(|watched| Run {
             job: watched.job.name.name.to_string(),
             slot: watched.job.slot_of(cron_job),

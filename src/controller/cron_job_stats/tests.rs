@@ -20,10 +20,14 @@ fn skipped(why: Skip) -> Verdict {
     Verdict::Skipped(why)
 }
 
+fn skips(reason: &'static str, slots: u64) -> Skipped {
+    Skipped([(reason, slots)].into())
+}
+
 /// Fires, missed slots, skipped slots, and the earliest undecided slot.
 fn told(stats: &CronJobStats, cron_job: &CronJob) -> (u64, u64, Skipped, Option<String>) {
     let next = stats.next_slot(cron_job, Zone::UTC).map(|next| next.format("%H:%M").to_string());
-    (stats.fires, stats.missed, stats.skipped, next)
+    (stats.fires, stats.missed, stats.skipped.clone(), next)
 }
 
 /// A sentence, the decisions with their times, and the statistics after them.
@@ -31,39 +35,39 @@ type Row<'a> = (&'a str, &'a [(&'a str, Verdict)], (u64, u64, Skipped, &'a str))
 
 #[test]
 fn every_slot_is_counted_once_under_its_reason() {
-    let none = Skipped::default();
+    let none = Skipped::default;
     let table: [Row<'_>; 11] = [
-        ("a slot is started", &[("10:00:01", started("10:00:00"))], (1, 0, none, "11:00")),
-        ("it is started late", &[("12:30:00", started("12:00:00"))], (1, 2, none, "13:00")),
+        ("a slot is started", &[("10:00:01", started("10:00:00"))], (1, 0, none(), "11:00")),
+        ("it is started late", &[("12:30:00", started("12:00:00"))], (1, 2, none(), "13:00")),
         (
             "a failed sync decides nothing: the slot is overdue",
             &[("10:00:01", Verdict::Open), ("11:00:01", Verdict::Open)],
-            (0, 0, none, "10:00"),
+            (0, 0, none(), "10:00"),
         ),
         (
             "what could not be started until the next slot came is missed",
             &[("10:00:01", Verdict::Open), ("11:00:01", started("11:00:00"))],
-            (1, 1, none, "12:00"),
+            (1, 1, none(), "12:00"),
         ),
         (
             "a slot that is forbidden again and again is left out once",
             &[("10:00:01", skipped(Skip::Forbid(at("10:00:00")))), ("10:20:00", skipped(Skip::Forbid(at("10:00:00"))))],
-            (0, 0, Skipped { forbid: 1, ..none }, "11:00"),
+            (0, 0, skips("forbid", 1), "11:00"),
         ),
         (
             "a controller that finds an old Job running counts the slots since it began",
             &[("12:30:00", skipped(Skip::Forbid(at("12:00:00"))))],
-            (0, 0, Skipped { forbid: 3, ..none }, "13:00"),
+            (0, 0, skips("forbid", 3), "13:00"),
         ),
         (
             "a forbidden slot that is started after all has been left out before",
             &[("10:00:01", skipped(Skip::Forbid(at("10:00:00")))), ("10:20:00", started("10:00:00"))],
-            (1, 0, Skipped { forbid: 1, ..none }, "11:00"),
+            (1, 0, skips("forbid", 1), "11:00"),
         ),
         (
             "a deadline has passed",
             &[("11:30:00", skipped(Skip::Deadline(at("11:00:00"))))],
-            (0, 0, Skipped { deadline: 2, ..none }, "12:00"),
+            (0, 0, skips("deadline", 2), "12:00"),
         ),
         (
             "a name is taken",
@@ -71,17 +75,17 @@ fn every_slot_is_counted_once_under_its_reason() {
                 ("11:00:01", skipped(Skip::NameTaken(at("11:00:00")))),
                 ("11:10:00", skipped(Skip::NameTaken(at("11:00:00")))),
             ],
-            (0, 1, Skipped { name_taken: 1, ..none }, "12:00"),
+            (0, 1, skips("name_taken", 1), "12:00"),
         ),
         (
             "another controller has started it",
             &[("10:30:00", Verdict::NothingDue), ("11:00:01", started("11:00:00"))],
-            (1, 0, none, "12:00"),
+            (1, 0, none(), "12:00"),
         ),
         (
             "an edit that leaves no schedule counts once",
             &[("10:30:00", skipped(Skip::Invalid)), ("10:40:00", skipped(Skip::Invalid))],
-            (0, 0, Skipped { invalid: 1, ..none }, "10:00"),
+            (0, 0, skips("invalid", 1), "10:00"),
         ),
     ];
     let cron_job = cron_job(json!({}));
@@ -101,10 +105,10 @@ fn the_slots_of_a_suspension_are_counted_when_asked_for_and_when_it_ends() {
     stats.decided(&off, Zone::UTC, skipped(Skip::Suspended), at("09:30:00"));
     stats.suspended(&off, Zone::UTC, at("11:30:00"));
     stats.suspended(&off, Zone::UTC, at("11:31:00"));
-    assert_eq!(told(&stats, &off), (0, 0, Skipped { suspended: 2, ..Skipped::default() }, None), "none is waited for");
+    assert_eq!(told(&stats, &off), (0, 0, skips("suspended", 2), None), "none is waited for");
     stats.edited(&off, &on, Zone::UTC, at("13:30:00"));
     stats.decided(&on, Zone::UTC, started("13:00:00"), at("13:30:00"));
-    let want = (1, 0, Skipped { suspended: 4, ..Skipped::default() }, Some("14:00".to_owned()));
+    let want = (1, 0, skips("suspended", 4), Some("14:00".to_owned()));
     assert_eq!(told(&stats, &on), want, "the newest is started all the same");
 }
 
@@ -181,7 +185,7 @@ fn slots_that_a_change_passes_over_are_counted_with_the_one_that_would_have_star
         }
         stats.passed_over(&cron_job, Zone::UTC, at("11:00:00"));
         stats.decided(&cron_job, Zone::UTC, Verdict::NothingDue, at("11:30:00"));
-        assert_eq!((stats.skipped.passed_over, stats.missed), (want, 0), "{sentence}");
+        assert_eq!((stats.skipped.0["passed_over"], stats.missed), (want, 0), "{sentence}");
     }
 }
 
@@ -215,19 +219,8 @@ proptest! {
                 _ => skipped(Skip::Suspended),
             }, now);
         }
-        let Skipped {
-            forbid,
-            deadline,
-            name_taken,
-            suspended,
-            invalid,
-            max_concurrent,
-            replacing,
-            paused,
-            passed_over,
-        } = stats.skipped;
-        let by_policies = max_concurrent + replacing + paused + passed_over;
-        let counted = stats.fires + stats.missed + forbid + deadline + name_taken + suspended + invalid + by_policies;
+        let skipped: u64 = stats.skipped.iter().map(|(_, slots)| slots).sum();
+        let counted = stats.fires + stats.missed + skipped;
         let mut whole = CronJobStats::open(&cron_job, &[]);
         let decided = stats.decided;
         prop_assert_eq!(counted, whole.pass(&cron_job, Zone::UTC, decided));

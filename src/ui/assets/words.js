@@ -65,8 +65,8 @@ export const RESULTS = {
 export const kind = (run) => (run.ofBackfill ? ' (backfill)' : run.slot ? '' : ' (manual)');
 
 export const REASONS = {
-  forbid: 'blocked', limit: 'at its limit', paused: 'paused', passedOver: 'passed over', deadline: 'deadline', nameTaken: 'name taken', suspended: 'suspended', invalid: 'invalid',
-  notStarted: 'not started', none: '',
+  forbid: 'blocked', max_concurrent: 'at its limit', replacing: 'replacing', paused: 'paused', passed_over: 'passed over', deadline: 'deadline',
+  name_taken: 'name taken', suspended: 'suspended', invalid: 'invalid', not_started: 'not started', none: '',
 };
 
 export function Copy({ text, label = 'Copy' }) {
