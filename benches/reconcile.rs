@@ -17,5 +17,17 @@ fn quiet(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, quiet);
+/// Whoever may create Jobs decides how many a CronJob has.
+fn many(c: &mut Criterion) {
+    let mut group = c.benchmark_group("running Jobs");
+    for number in [100, 1_000, 10_000] {
+        let observation = quiet::with_running(number);
+        group.bench_function(number.to_string(), |b| {
+            b.iter(|| reconcile(black_box(&observation), black_box(quiet::now())));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, quiet, many);
 criterion_main!(benches);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
-use cronjob_controller::api::{Interner, Object};
+use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
 use cronjob_controller::controller::observation::Observation;
 use schedule::Zone;
 use serde_json::{Value, json};
@@ -34,6 +34,29 @@ pub fn observations() -> Vec<(&'static str, Observation)> {
         ("three policies", with_policies(&history)),
         ("suspended", observe(&json!({ "suspend": true }), &json!([]), &history)),
     ]
+}
+
+/// A CronJob with so many running Jobs, which its status lists.
+#[allow(dead_code, reason = "only the benchmark measures it")]
+pub fn with_running(number: usize) -> Observation {
+    let last: DateTime<Utc> = "2026-03-02T09:00:00Z".parse().expect("a time");
+    let named = |number: usize| {
+        let slot = last - TimeDelta::minutes(i64::try_from(number).expect("few"));
+        (slot, format!("report-{}", slot.timestamp() / 60), format!("5e1f0000-0000-4000-8000-{number:012}"))
+    };
+    let running = job("09", &json!({ "startTime": "2026-03-02T09:00:01Z" }));
+    let jobs: Vec<_> = (0..number)
+        .map(|number| {
+            let (slot, name, uid) = named(number);
+            let (name, uid) = (ObjectName::new("ns", name), Uid::new(&uid));
+            Arc::new(Job { name, uid, scheduled_timestamp: Some(slot), ..Job::clone(&running) })
+        })
+        .collect();
+    let active = (0..number).map(|number| {
+        let (_, name, uid) = named(number);
+        json!({ "kind": "Job", "namespace": "ns", "name": name, "uid": uid, "apiVersion": "batch/v1" })
+    });
+    observe(&json!({}), &active.collect(), &jobs)
 }
 
 /// With the record of decided slots that the controller would have written.

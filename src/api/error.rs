@@ -108,9 +108,14 @@ impl ApiError {
         match self.code {
             0 => self.delivery != Delivery::NotSent,
             408 => true,
-            500.. => !self.is_webhook_failure(),
+            500.. => !self.is_webhook_failure() && !self.is_too_large(),
             _ => false,
         }
+    }
+
+    /// The object is longer than etcd takes. kube-apiserver passes etcd's own words on, as an error of the server.
+    fn is_too_large(&self) -> bool {
+        self.code == 500 && self.message.contains("etcdserver: request is too large")
     }
 
     /// A time limit passed: the client's deadline, or the server's own, also inside an admission webhook.
@@ -147,6 +152,7 @@ impl ApiError {
             409 if self.is_conflict() && self.operation.starts_with("create ") => FailureClass::Namespace,
             // The same object may be read again and again.
             0 if self.delivery == Delivery::Unreadable => FailureClass::Namespace,
+            _ if self.is_too_large() => FailureClass::Key,
             // All keys share the same credentials.
             0 | 401 | 408 | 429 | 500.. => FailureClass::Server,
             _ => FailureClass::Key,
@@ -212,6 +218,7 @@ mod tests {
             ("unavailable", 503, "etcdserver: leader changed", Server, false),
             ("timeout", 504, "Timeout: request did not complete within requested timeout", Server, false),
             ("a panic of the server", 500, "Internal error occurred: panic", Server, false),
+            ("an object that etcd does not take", 500, "etcdserver: request is too large", Key, false),
             ("expired credentials", 401, "Unauthorized", Server, false),
             ("a request that took too long", 408, "Request Timeout", Server, false),
             (
