@@ -162,8 +162,13 @@ impl Skip {
     /// The slot, if there is one.
     pub fn slot(self) -> Option<DateTime<Utc>> {
         match self {
-            Self::Forbid(slot) | Self::MaxConcurrent(slot) | Self::Replacing(slot) | Self::Paused(slot) => Some(slot),
-            Self::Deadline(slot) | Self::NameTaken(slot) | Self::PassedOver(slot) => Some(slot),
+            Self::Forbid(slot)
+            | Self::MaxConcurrent(slot)
+            | Self::Replacing(slot)
+            | Self::Paused(slot)
+            | Self::Deadline(slot)
+            | Self::NameTaken(slot)
+            | Self::PassedOver(slot) => Some(slot),
             Self::Suspended | Self::Invalid => None,
         }
     }

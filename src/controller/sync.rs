@@ -122,18 +122,10 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
     loop {
         match reconcile(&observation, now) {
             Plan::Lookup(lookups) => {
-                if lookups.len() > REQUESTS_PER_KEY {
-                    let_go(&mut observation, &mut reservation);
+                if !read(control, hooks, &mut observation, &mut reservation, lookups).await {
+                    let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
+                    return SyncReport { prune_failed, ..report };
                 }
-                let omitted = observation.cron_job.spec.job_template.omitted_bytes();
-                if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
-                    reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
-                    if reservation.is_none() {
-                        let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
-                        return SyncReport { prune_failed, ..report };
-                    }
-                }
-                look_up(control, hooks, &mut observation, lookups).await;
             }
             Plan::Replace { victims, slot, cron_job } => {
                 deleted_for = Some(slot);
@@ -147,13 +139,8 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
             }
             // The template was let go: it is read again, by a later sync if others use up the budget now.
             Plan::Create { cron_job, .. } if cron_job.spec.job_template.omitted_bytes().is_some() => {
-                let bytes = cron_job.spec.job_template.omitted_bytes().unwrap_or_default();
-                reservation = hooks.reserve_template(&cron_job.name, bytes);
-                if reservation.is_some() {
-                    look_up(control, hooks, &mut observation, vec![Lookup::CronJob]).await;
-                } else {
-                    observation.is_overtaken = true;
-                }
+                let again = vec![Lookup::CronJob];
+                observation.is_overtaken = !read(control, hooks, &mut observation, &mut reservation, again).await;
             }
             Plan::Create { name, slot, cron_job } => {
                 decision_log::starts(slot);
@@ -239,6 +226,28 @@ fn also_kept(blocked: Blocked, is_kept: bool) -> Blocked {
 fn settling_time(next: Option<Requeue>, now: DateTime<Utc>) -> Duration {
     let until_next = next.and_then(|next| (next.slot - now).to_std().ok());
     until_next.unwrap_or(LONGEST_SETTLING).min(LONGEST_SETTLING)
+}
+
+/// Reads from the API server; a CronJob whose template is long only if that fits into the budget. Returns whether it did.
+async fn read<C: JobControl + CronJobControl>(
+    control: &C,
+    hooks: &impl SyncHooks,
+    observation: &mut Observation,
+    reservation: &mut Option<Reservation>,
+    lookups: Vec<Lookup>,
+) -> bool {
+    if lookups.len() > REQUESTS_PER_KEY {
+        let_go(observation, reservation);
+    }
+    let omitted = observation.cron_job.spec.job_template.omitted_bytes();
+    if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
+        *reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
+        if reservation.is_none() {
+            return false;
+        }
+    }
+    look_up(control, hooks, observation, lookups).await;
+    true
 }
 
 async fn look_up<C: JobControl + CronJobControl>(

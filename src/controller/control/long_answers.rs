@@ -48,7 +48,7 @@ impl LongAnswers {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use futures::FutureExt as _;
+    use futures::FutureExt;
 
     use super::*;
 
@@ -79,7 +79,7 @@ mod tests {
     async fn namespace_that_reads_many_keeps_no_other_waiting_but_for_two() {
         let (answers, a, b) = (LongAnswers::new(), Arc::<str>::from("a"), Arc::<str>::from("b"));
         let mut of_a: Vec<_> = (0..100).map(|_| Box::pin(answers.permit(&a))).collect();
-        let held: Vec<_> = of_a.iter_mut().filter_map(|permit| permit.now_or_never()).collect();
+        let held: Vec<_> = of_a.iter_mut().filter_map(FutureExt::now_or_never).collect();
         assert_eq!(held.len(), LONG_ANSWERS / 2);
         assert!(answers.permit(&b).now_or_never().flatten().is_some());
     }
