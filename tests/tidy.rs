@@ -101,14 +101,12 @@ fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
 fn is_test_file(path: &Path) -> bool {
     path.components().any(|part| {
         let part = part.as_os_str().to_string_lossy();
-        part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs")
+        part == "tests" || part == "tests.rs"
     })
 }
 
 fn code_of(text: &str) -> String {
-    let own_tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(#\[.*\]\n)*(pub\(crate\) )?mod \w+ \{").unwrap();
-    let end = own_tests.find(text).map_or(text.len(), |found| found.start());
-    text[..end].lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
+    text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
 }
 
 /// Finds uses of a path in code, also in a grouped import: `crate::cache` in `use crate::{api::Job, cache::Store};`.
@@ -127,7 +125,14 @@ fn report(rule: &str, violations: &[String]) {
 }
 
 #[test]
-fn no_file_is_longer_than_600_lines_before_its_tests() {
+fn tests_are_in_a_file_beside_their_module() {
+    let own_tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(#\[.*\]\n)*(pub\(crate\) )?mod \w+ \{").unwrap();
+    let within = sources().into_iter().filter(|source| own_tests.is_match(&source.text));
+    report("tests that belong into tests.rs", &within.map(|source| source.path).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_file_is_longer_than_600_lines() {
     let violations: Vec<String> = sources()
         .iter()
         .map(|source| (source, source.code.lines().count()))
@@ -310,8 +315,7 @@ fn every_patch_of_the_mutants_applies() {
 
 #[test]
 fn scanner_sees_what_it_should() {
-    let text = "use a;\n// use b::c;\n#[cfg(test)]\n#[allow(x)]\nmod tests {\n    use d;\n}\n";
-    assert_eq!(code_of(text), "use a;\n\n");
+    assert_eq!(code_of("use a;\n// use b::c;\n"), "use a;\n\n");
     let rows = [
         ("tokio", "use tokio::time;", true),
         ("kube", "x(kube::Error)", true),

@@ -405,26 +405,4 @@ fn chips(watched: &WatchedCronJob) -> Vec<Chip> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn words_of_a_waiting_cron_job_hold_until_its_next_run() {
-        let now: DateTime<Utc> = "2026-11-22T10:00:00Z".parse().unwrap();
-        let next = |seconds| {
-            let due = now + TimeDelta::seconds(seconds);
-            Next { due, slot: due, effect: String::new() }
-        };
-        for (state, next, seconds) in [
-            (State::Waiting, Some(next(20)), 20),
-            (State::Waiting, Some(next(3_600)), 300),
-            (State::Waiting, Some(next(-1)), 300),
-            (State::Starting, Some(next(20)), 1),
-            (State::Suspended, None, 60),
-        ] {
-            assert_eq!((until(state, next.as_ref(), now) - now).num_seconds(), seconds, "{state:?}");
-        }
-    }
-}
+mod tests;

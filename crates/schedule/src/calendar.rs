@@ -107,5 +107,4 @@ impl Schedule {
 }
 
 #[cfg(test)]
-#[path = "calendar_tests.rs"]
 mod tests;

@@ -213,5 +213,4 @@ fn parse_day(text: &str, item: &str) -> Result<Day, ExcludeError> {
 }
 
 #[cfg(test)]
-#[path = "exclusions_tests.rs"]
 mod tests;

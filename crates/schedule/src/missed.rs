@@ -311,5 +311,4 @@ fn newest(
 }
 
 #[cfg(test)]
-#[path = "missed_tests.rs"]
 mod tests;

@@ -253,5 +253,4 @@ fn parse_int(text: &str) -> Result<u64, ParseError> {
 }
 
 #[cfg(test)]
-#[path = "parser_tests.rs"]
 mod tests;

@@ -118,5 +118,4 @@ impl Steps {
 }
 
 #[cfg(test)]
-#[path = "steps_tests.rs"]
 mod tests;

@@ -361,5 +361,4 @@ fn is_calm(when: i64, before: i32, after: i32) -> bool {
 }
 
 #[cfg(test)]
-#[path = "zone_tests.rs"]
 mod tests;

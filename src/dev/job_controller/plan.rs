@@ -343,5 +343,4 @@ const BACKOFF_LIMIT_EXCEEDED: (&str, &str) = ("BackoffLimitExceeded", "Job has r
 const DEADLINE: (&str, &str) = ("DeadlineExceeded", "Job was active longer than specified deadline");
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
 mod tests;

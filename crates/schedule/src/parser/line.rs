@@ -226,5 +226,4 @@ pub(crate) fn has_shape(text: &str, pattern: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "line_tests.rs"]
 mod tests;

@@ -1,0 +1,91 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn common_mistakes_of_a_schedule_are_found() {
+    let rows: [(&str, &[(Code, &str)]); 17] = [
+        ("* */2 * * *", &[(Code::EveryMinute, "the second field (*/2)")]),
+        ("*/1 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
+        ("0 */2 * * *", &[]),
+        ("* * * * *", &[]),
+        ("0 0 13 * 5", &[(Code::DayOrWeekday, "the third field (13) or the fifth (5)")]),
+        ("0 0 */2 * 1", &[(Code::DayOrWeekday, "the third field (*/2) or the fifth (1)")]),
+        ("0 0 13 * *", &[]),
+        (
+            "*/7 * * * *",
+            &[(
+                Code::UnevenStep,
+                "*/7 does not divide 60: it starts over with each hour, and the last run of one is 4 minutes before",
+            )],
+        ),
+        ("0 */5 * * *", &[(Code::UnevenStep, "is 4 hours before")]),
+        (
+            "*/90 * * * *",
+            &[(Code::UnevenStep, "the step 90 is more than the 60 minutes of the hour, so only the first minute")],
+        ),
+        ("*/15 */6 * */3 *", &[]),
+        (
+            "0 0 31 * *",
+            &[(Code::ShortMonths, "has no run in February, April, June, September, November: the third field (31)")],
+        ),
+        ("0 0 30 * *", &[(Code::ShortMonths, "has no run in February:")]),
+        ("0 0 29 * *", &[(Code::ShortMonths, "has no run in February, except in a leap year:")]),
+        ("0 0 31 1,12 *", &[]),
+        ("0 0 31 2 *", &[]),
+        ("TZ=Asia/Tokyo 0 0 1,31 * *", &[]),
+    ];
+    let today = "2026-11-22T00:00:00Z".parse().unwrap();
+    for (text, want) in rows {
+        let found = of_schedule(text, today);
+        let same = found.len() == want.len()
+            && found.iter().zip(want).all(|(fault, (code, part))| fault.code == *code && fault.message.contains(part));
+        assert!(same, "{text}: {found:#?}");
+    }
+    assert_eq!(of_schedule("@daily", today), []);
+}
+
+#[test]
+fn common_mistakes_of_a_spec_are_found_at_their_fields() {
+    let rows = [
+        (json!({}), vec![]),
+        (
+            json!({"concurrencyPolicy": "Forbid"}),
+            vec![
+                (Code::ForbidWithoutDeadline, "spec.concurrencyPolicy"),
+                (Code::NoActiveDeadline, "spec.jobTemplate.spec"),
+            ],
+        ),
+        (
+            json!({
+                "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 60,
+                "jobTemplate": {"spec": {"activeDeadlineSeconds": 600}},
+            }),
+            vec![],
+        ),
+        (json!({"concurrencyPolicy": "Replace"}), vec![]),
+        (
+            json!({"failedJobsHistoryLimit": 0, "successfulJobsHistoryLimit": 0}),
+            vec![
+                (Code::NoHistory, "spec.failedJobsHistoryLimit"),
+                (Code::NoHistory, "spec.successfulJobsHistoryLimit"),
+            ],
+        ),
+    ];
+    for (spec, want) in rows {
+        let found = of_rest(&json!({ "spec": spec }));
+        let found: Vec<(Code, &str)> = found.iter().map(|fault| (fault.code, fault.field.as_str())).collect();
+        assert_eq!(found, want, "{spec}");
+    }
+}
+
+#[test]
+fn a_wrong_value_that_hands_over_nothing_is_found() {
+    for (value, is_found) in [("true", false), ("false", false), ("yes", true), ("", true)] {
+        let found = of_rest(&json!({ "metadata": { "annotations": { MANAGED_ANNOTATION: value } } }));
+        let want = is_found.then_some((Code::UnknownPolicy, "metadata.annotations[cronjob-controller.dev/managed]"));
+        assert_eq!(found.first().map(|fault| (fault.code, fault.field.as_str())), want, "{value:?}");
+    }
+}
