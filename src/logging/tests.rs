@@ -76,7 +76,7 @@ fn a_line_has_the_keys_of_kubernetes_json_logs() {
     assert_eq!(failed.get("v"), None, "an error has no verbosity");
     assert_eq!(failed["cronjob"], "ns/a", "a span's fields are the line's");
     assert_eq!(failed["attempt"], 2, "an event's own field wins over its span's");
-    assert!(failed["caller"].as_str().unwrap().starts_with("src/logging.rs:"), "{failed}");
+    assert!(failed["caller"].as_str().unwrap().starts_with("logging/tests.rs:"), "{failed}");
     assert!(failed["ts"].as_f64().unwrap() > 1.6e12, "milliseconds since 1970");
     assert_eq!(synced["v"], 4);
     assert_eq!((&synced["jobs"], &synced["late"], &synced["skew"]), (&3.into(), &true.into(), &0.5.into()));
