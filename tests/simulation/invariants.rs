@@ -107,6 +107,8 @@ pub struct Invariants {
     pub coverage: Coverage,
     /// When the create of each slot of a CronJob, by its UID, was first sent.
     pub tried: BTreeMap<(String, DateTime<Utc>), Millis>,
+    /// When a replica last deleted an unfinished Job of each CronJob.
+    pub replaced: BTreeMap<String, Millis>,
     /// Whether one replica's clock may be ahead of another's.
     clocks_differ: bool,
     /// The CronJobs whose statuses lack a slot that no controller can know.
@@ -389,6 +391,7 @@ impl Invariants {
         if condition(before).is_some() {
             return self.coverage.count("plan", "prune");
         }
+        self.replaced.insert(uid.clone(), at);
         // It was judged when it began.
         if in_foreground(before) {
             return;

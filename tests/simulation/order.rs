@@ -100,8 +100,9 @@ impl<'a> Start<'a> {
         (waits && !is_used).then(|| ("19", format!("before the one for {first}, which waited")))
     }
 
-    /// With `backlog: 0`: it is too late for a slot that came due under this leader and was not tried before.
-    fn late_without_a_queue(&self, tried: Option<Millis>) -> Option<(&'static str, String)> {
+    /// With `backlog: 0`: it is too late for a slot that came due under this leader, was not tried before, and for which no Job was
+    /// deleted.
+    fn late_without_a_queue(&self, tried: Option<Millis>, replaced: Option<Millis>) -> Option<(&'static str, String)> {
         // A sync decides by the time of its beginning.
         let limit = IN_TIME + TimeDelta::milliseconds(i64::try_from(LONGEST_SYNC).unwrap());
         let due = self.versions.iter().map(|version| version.due(self.slot)).max()?;
@@ -110,7 +111,8 @@ impl<'a> Start<'a> {
         let is_late = self.sent.clock - due > limit && self.all(counts);
         // In the calm, clocks were set right, by less than a minute.
         let led = self.author_time(self.leads_since? + LONGEST_SYNC)? < due;
-        let was_tried = tried.is_some_and(|tried| tried < self.sent.at);
+        let was_tried = tried.is_some_and(|tried| tried < self.sent.at)
+            || replaced.and_then(|at| self.author_time(at)).is_some_and(|time| time >= due);
         let versions = self.cron.versions.windows(2).filter(|pair| pair[0].is_suspended());
         // A suspension is no run, so the slot starts after it.
         let mut suspensions = versions.map(|pair| self.author_time(pair[1].at));
@@ -198,7 +200,7 @@ impl Invariants {
     pub fn started_in_order(&mut self, model: &Model, job: &Value, sent: &Sent, at: Millis, scenario: &Scenario) {
         let (Some((uid, _)), Some(slot)) = (owner_of(job), slot_of(job)) else { return };
         let Some(start) = Start::of(model, scenario, &uid, slot, sent) else { return };
-        let tried = self.tried.get(&(uid.clone(), slot)).copied();
+        let (tried, replaced) = (self.tried.get(&(uid.clone(), slot)).copied(), self.replaced.get(&uid).copied());
         if scenario.clocks_differ().is_some_and(|differ| differ < TimeDelta::minutes(1)) && start.retimed().is_some() {
             self.coverage.count("judged", "slot after a change of the timing policies");
         }
@@ -206,7 +208,7 @@ impl Invariants {
             start.decided(),
             start.after_a_newer_one(),
             start.past_a_waiting_one(),
-            start.late_without_a_queue(tried),
+            start.late_without_a_queue(tried, replaced),
             start.before_a_change(),
         ];
         let is_led_on = start.leads_since.is_some_and(|since| start.cron.versions[0].at < since);
