@@ -56,12 +56,12 @@ pub struct RequestLimits {
     /// Whether the request may still be sent; `None` for reads, which always may.
     pub gate: Option<Arc<Gate>>,
     /// How long it may take until the last byte of its answer.
-    pub limit: Limit,
+    pub limit: TimeLimit,
 }
 
 /// How long a request with [`RequestLimits`] may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum TimeLimit {
     /// The client waits this long.
     Client(Duration),
     /// The server ends the request within the time for a usual create ([`LONGEST_WRITE`] at most), as `?timeout=` tells it. It counts

@@ -32,7 +32,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use self::decision::{Action, ElectorIdentity, Knowledge, Observed, may_renew, next_action, released};
+use self::decision::{Action, ElectorIdentity, Knowledge, ObservedLease, may_renew, next_action, released};
 use self::leadership::Term;
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
@@ -113,7 +113,7 @@ pub struct LeaderElector<L> {
     leadership: Leadership,
     /// The newest version of the lease this process has read or written; its resourceVersion fences every update.
     lease: Option<Lease>,
-    observed: Option<Observed>,
+    observed: Option<ObservedLease>,
     reported_leader: String,
     /// Whether this process has sent a write that would make it the holder, with whatever result.
     may_hold: bool,
@@ -341,7 +341,7 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     /// Stores the lease that was read. The time of observation moves only when the lease has changed.
     fn observe(&mut self, lease: Lease) {
-        let seen = Observed::new(&lease, Instant::now().into_std());
+        let seen = ObservedLease::new(&lease, Instant::now().into_std());
         self.observed = Some(match self.observed.take() {
             Some(before) => before.followed_by(seen),
             None => seen,
@@ -398,7 +398,7 @@ impl<L: LeaseLock> LeaderElector<L> {
     /// Handles a successful write that names this process the holder. The leadership counts from the moment the call *began*:
     /// other candidates can have counted the lease's duration from that moment at the earliest.
     fn holds(&mut self, written: Lease, record: LeaderElectionRecord, term: Term) {
-        self.observed = Some(Observed { record, ..Observed::new(&written, Instant::now().into_std()) });
+        self.observed = Some(ObservedLease { record, ..ObservedLease::new(&written, Instant::now().into_std()) });
         self.lease = Some(written);
         let [fence, lease_end] =
             [self.config.renew_deadline, self.config.lease_duration].map(|length| term.started + length);

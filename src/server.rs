@@ -46,7 +46,7 @@ use tower::ServiceExt;
 use tracing::{debug, trace, warn};
 
 use self::budgets::{LogLimit, STRANGERS};
-use self::connections::{ConnectionSlots, Place};
+use self::connections::{ConnectionSlot, ConnectionSlots};
 pub use self::delegation::{Delegation, PeerCertificates};
 pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
 pub(crate) use self::endpoints::{not_found, plain_text};
@@ -253,7 +253,7 @@ impl Bound {
     /// Accepts until cancelled, then waits for the connections to end.
     async fn accept<F, C>(self, serve: F, cancel: &CancellationToken)
     where
-        F: Fn(TcpStream, Arc<Place>) -> C,
+        F: Fn(TcpStream, Arc<ConnectionSlot>) -> C,
         C: Future<Output = ()> + Send + 'static,
     {
         let slots = ConnectionSlots::new(self.limits.connections);
@@ -312,12 +312,12 @@ pub(crate) struct FirstRequest;
 struct Client {
     protocol: Protocol,
     certificates: Option<PeerCertificates>,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 }
 
 async fn serve_tls(
     stream: TcpStream,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
     tls: TlsAcceptor,
     router: Router,
     limits: Limits,
@@ -411,7 +411,7 @@ async fn answer(
     request: Request<Incoming>,
     router: Router,
     certificates: Option<PeerCertificates>,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 ) -> Result<Response, std::convert::Infallible> {
     let mut request = request.map(|body| TrackedBody::new(body, place));
     let _in_flight = request.body().in_flight();

@@ -26,7 +26,7 @@ use tower::ServiceExt;
 use testkit::controller_kinds::{self, API_EXAMPLES, CRON_JOBS, TestCluster};
 use testkit::driver::{self, Namespace, request};
 use testkit::embedded::{self, Served};
-use testkit::rotation::{self, Issued, Patience, Stage};
+use testkit::rotation::{self, Issued, Stage, Timeouts};
 use testkit::tools;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -195,7 +195,7 @@ async fn rotating(certificate: WebhookCertificate, ca: &str) -> (Stage, DropGuar
         admin: client.clone(),
         addr,
         as_service: true,
-        patience: Patience { noticed: driver::SOON, followed: Duration::ZERO, rest: Duration::from_millis(1) },
+        patience: Timeouts { noticed: driver::SOON, followed: Duration::ZERO, rest: Duration::from_millis(1) },
     };
     stage.configure(ca).await;
     let cancel = CancellationToken::new();

@@ -26,8 +26,8 @@ use crate::api::backfill::Backfill;
 use crate::api::batch_v1::Job;
 use crate::api::{ControllerKind, Object as _, Uid};
 use crate::terminal::PlainText;
-use plan::{Plan, Question};
-use run::{Place, Run, Stored, decode_job};
+use plan::{BackfillPlan, Question};
+use run::{ClusterCronJob, Run, Stored, decode_job};
 use watch::{End, JobWatch};
 
 /// What a backfill does, and how it tells.
@@ -91,7 +91,7 @@ impl Tally {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 enum Line<'a> {
-    Plan(&'a Plan),
+    BackfillPlan(&'a BackfillPlan),
     Continued(&'a Tally),
     Finished(&'a Tally),
 }
@@ -120,7 +120,7 @@ pub(super) async fn backfill_with(
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<Answer, CliError> {
-    let place = Place { client, controller_kind, namespace, name, seed: &request.question.seed };
+    let place = ClusterCronJob { client, controller_kind, namespace, name, seed: &request.question.seed };
     let stored = place.read().await?;
     if let Some(refusal) = plan::refusal(&stored.cron_job, request.question.zone) {
         return Err(place.refused(refusal));
@@ -168,7 +168,7 @@ pub(super) async fn backfill_with(
 /// The record to begin with: the stored one with this process as its holder, or that of a new plan. `None` if there is nothing
 /// to start.
 fn prepare(
-    place: &Place<'_>,
+    place: &ClusterCronJob<'_>,
     stored: &Stored,
     jobs: &[(Arc<Job>, Option<String>)],
     request: &Request,
@@ -256,8 +256,8 @@ impl<'a> Screen<'a> {
         }
     }
 
-    fn plan(&mut self, plan: &Plan) -> bool {
-        self.line(&Line::Plan(plan), &plan.lines())
+    fn plan(&mut self, plan: &BackfillPlan) -> bool {
+        self.line(&Line::BackfillPlan(plan), &plan.lines())
     }
 
     fn continued(&mut self, tally: &Tally) -> bool {

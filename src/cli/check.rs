@@ -27,7 +27,7 @@ use serde_json::Value;
 use super::output::{Format, Report, count, render};
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
-use crate::dev::manifests::{Document, Place, documents};
+use crate::dev::manifests::{Document, Position, documents};
 use crate::terminal::PlainText;
 pub use code::Code;
 use lines::Lines;
@@ -179,7 +179,7 @@ pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckRepo
     let mut checker = Checker::new(rules.clone(), now);
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
-            checker.document(&Place { file: source.file.clone(), document: index + 1 }, &document);
+            checker.document(&Position { file: source.file.clone(), document: index + 1 }, &document);
         }
     }
     checker.into_report()
@@ -193,7 +193,7 @@ fn midnight(zone: Zone, now: DateTime<Utc>) -> DateTime<Utc> {
 /// A CronJob that is not suspended.
 struct Runner {
     name: String,
-    place: Place,
+    place: Position,
     line: usize,
     schedule: Schedule,
     /// The text of the schedule and its zone, if nothing else decides the slots.
@@ -229,7 +229,7 @@ impl Checker {
         }
     }
 
-    fn document(&mut self, place: &Place, document: &Document) {
+    fn document(&mut self, place: &Position, document: &Document) {
         match manifest::objects(document) {
             Ok(objects) => {
                 let lines = Lines::of(document);
@@ -241,7 +241,7 @@ impl Checker {
         }
     }
 
-    fn object(&mut self, place: &Place, object: &Value, line_of: &dyn Fn(&str) -> usize) {
+    fn object(&mut self, place: &Position, object: &Value, line_of: &dyn Fn(&str) -> usize) {
         let name = manifest::name_of(object);
         let faults = match manifest::kind_of(object) {
             Ok(Kind::Scheduled(controller_kind)) => {
@@ -281,7 +281,7 @@ impl Checker {
     fn duplicate(
         &mut self,
         controller_kind: ControllerKind,
-        place: &Place,
+        place: &Position,
         line: usize,
         object: &Value,
     ) -> Option<Fault> {
@@ -311,7 +311,7 @@ impl Checker {
 }
 
 impl Finding {
-    fn new(place: &Place, line: usize, object: String, fault: Fault) -> Self {
+    fn new(place: &Position, line: usize, object: String, fault: Fault) -> Self {
         let Fault { code, severity, field, message } = fault;
         Self { code, severity, file: place.file.clone(), line, document: place.document, object, field, message }
     }

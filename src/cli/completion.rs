@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::cluster::{Namespaces, Scope};
 use super::explain::read::list;
-use super::kubectl::{Completion, Place, Source};
+use super::kubectl::{Completion, Source, TypedFlags};
 use super::{Answer, CliError};
 use crate::api::ControllerKind;
 
@@ -42,7 +42,7 @@ pub(super) async fn complete(completion: &Completion) -> Result<Answer, CliError
     Ok(Answer { text: completion.clone().text(found), is_good: true })
 }
 
-async fn found(source: Source, place: &Place) -> Option<Vec<String>> {
+async fn found(source: Source, place: &TypedFlags) -> Option<Vec<String>> {
     let kubeconfig = place.kubeconfig.as_deref().map(Path::new);
     let controller_kind =
         ControllerKind::ALL.into_iter().find(|kind| Some(kind.name) == place.controller.as_deref()).unwrap_or_default();

@@ -95,7 +95,7 @@ pub struct Completion {
     /// The candidates that the command line has.
     pub known: Vec<String>,
     /// Where the other candidates are, and the words that say which cluster.
-    pub source: Option<(Source, Place)>,
+    pub source: Option<(Source, TypedFlags)>,
     directive: &'static str,
 }
 
@@ -114,7 +114,7 @@ pub enum Source {
 
 /// What the typed words say about the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct TypedFlags {
     /// `--namespace`.
     pub namespace: Option<String>,
     /// `--context`.
@@ -174,7 +174,7 @@ fn source(wanted: &clap::Arg) -> Option<Source> {
     }
 }
 
-fn place(words: &[String]) -> Place {
+fn place(words: &[String]) -> TypedFlags {
     let value = |long: &str| {
         let mut found = None;
         for (at, word) in words.iter().enumerate() {
@@ -188,7 +188,7 @@ fn place(words: &[String]) -> Place {
         }
         found
     };
-    Place {
+    TypedFlags {
         namespace: value("namespace"),
         context: value("context"),
         kubeconfig: value("kubeconfig"),

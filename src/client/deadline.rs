@@ -21,9 +21,7 @@ use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
 use super::punctual::SendBefore;
-use super::{
-    LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, Limit as TimeLimit, RequestLimits, SERVER_MARGIN, is_watch,
-};
+use super::{LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, RequestLimits, SERVER_MARGIN, TimeLimit, is_watch};
 use crate::leader_election::TimeLeft;
 
 /// How long the server may be silent. Twice the longest time that a request may wait in a queue of API Priority and
@@ -109,10 +107,10 @@ where
                     tell_the_server(&mut request, server);
                     request.extensions_mut().insert(SendBefore(now + LONGEST_UNSENT));
                 }
-                Patience::Whole(now + allowed.client, allowed.client)
+                AnswerTime::Whole(now + allowed.client, allowed.client)
             }
-            None if watch => Patience::Endless,
-            None => Patience::Silence,
+            None if watch => AnswerTime::Endless,
+            None => AnswerTime::Silence,
         };
         let answer = self.inner.call(request);
         Box::pin(async move {
@@ -125,9 +123,9 @@ where
             };
             let is_success = answer.status().is_success();
             let limit = match (is_success, in_pieces) {
-                (false, _) => Limit::Cut(LONGEST_REFUSAL),
-                (true, false) => Limit::Fail(LONGEST_ANSWER),
-                (true, true) => Limit::None,
+                (false, _) => LengthLimit::Cut(LONGEST_REFUSAL),
+                (true, false) => LengthLimit::Fail(LONGEST_ANSWER),
+                (true, true) => LengthLimit::None,
             };
             let silence = patience.end().map(|end| Box::pin(tokio::time::sleep_until(end)));
             Ok(answer.map(|inner| BoundedBody { inner, patience, silence, limit }))
@@ -175,7 +173,7 @@ fn tell_the_server<T>(request: &mut Request<T>, timeout: Duration) {
 
 /// How long an answer may take.
 #[derive(Clone, Copy)]
-pub(super) enum Patience {
+pub(super) enum AnswerTime {
     /// Unlimited, for a watch.
     Endless,
     /// Each piece within [`REQUEST_DEADLINE`] of the previous one.
@@ -184,7 +182,7 @@ pub(super) enum Patience {
     Whole(Instant, Duration),
 }
 
-impl Patience {
+impl AnswerTime {
     /// When it ends if no data arrives.
     fn end(self) -> Option<Instant> {
         match self {
@@ -204,7 +202,7 @@ impl Patience {
 
 /// How many bytes may still arrive, and what happens at the limit.
 #[derive(Clone, Copy)]
-pub(super) enum Limit {
+pub(super) enum LengthLimit {
     None,
     /// The body ends.
     Cut(usize),
@@ -212,7 +210,7 @@ pub(super) enum Limit {
     Fail(usize),
 }
 
-impl Limit {
+impl LengthLimit {
     /// Subtracts a piece of the body; the part beyond the limit may be cut off.
     fn take(&mut self, data: &mut Bytes) -> Result<(), DeadlineError> {
         match self {
@@ -232,10 +230,10 @@ type Bytes = <Body as http_body::Body>::Data;
 /// A body whose pieces must arrive in time.
 pub(super) struct BoundedBody<B> {
     inner: B,
-    patience: Patience,
+    patience: AnswerTime,
     /// Fires when no data arrived in time; `None` for a watch.
     silence: Option<Pin<Box<Sleep>>>,
-    limit: Limit,
+    limit: LengthLimit,
 }
 
 impl<B> http_body::Body for BoundedBody<B>
@@ -247,7 +245,7 @@ where
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if matches!(self.limit, Limit::Cut(0)) {
+        if matches!(self.limit, LengthLimit::Cut(0)) {
             return Poll::Ready(None);
         }
         let Poll::Ready(piece) = Pin::new(&mut self.inner).poll_frame(context) else {
@@ -275,8 +273,8 @@ where
     fn size_hint(&self) -> SizeHint {
         match self.limit {
             // The body may end before its announced length.
-            Limit::Cut(_) => SizeHint::new(),
-            Limit::None | Limit::Fail(_) => self.inner.size_hint(),
+            LengthLimit::Cut(_) => SizeHint::new(),
+            LengthLimit::None | LengthLimit::Fail(_) => self.inner.size_hint(),
         }
     }
 }

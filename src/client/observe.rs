@@ -40,19 +40,19 @@ impl RequestObserver for Unobserved {
 pub(super) fn layer<S>(
     host: &str,
     observer: Arc<dyn RequestObserver>,
-) -> impl Layer<S, Service = Observed<S>> + use<S> {
+) -> impl Layer<S, Service = Observing<S>> + use<S> {
     let host: Arc<str> = host.into();
-    layer_fn(move |inner| Observed { inner, host: Arc::clone(&host), observer: Arc::clone(&observer) })
+    layer_fn(move |inner| Observing { inner, host: Arc::clone(&host), observer: Arc::clone(&observer) })
 }
 
 #[derive(Clone)]
-pub(super) struct Observed<S> {
+pub(super) struct Observing<S> {
     inner: S,
     host: Arc<str>,
     observer: Arc<dyn RequestObserver>,
 }
 
-impl<S, A, B> Service<Request<A>> for Observed<S>
+impl<S, A, B> Service<Request<A>> for Observing<S>
 where
     S: Service<Request<A>, Response = Response<B>>,
     S::Future: Send + 'static,

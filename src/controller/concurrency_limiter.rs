@@ -69,7 +69,7 @@ pub(super) struct Changes {
 #[derive(Debug)]
 pub(super) struct ConcurrencyLimiter {
     workers: usize,
-    total: Limit,
+    total: AdaptiveLimit,
     in_flight: usize,
     namespaces: HashMap<Arc<str>, Namespace>,
     /// The number of namespaces at which old ones are dropped.
@@ -81,7 +81,7 @@ pub(super) struct ConcurrencyLimiter {
 #[derive(Debug, Default)]
 struct Namespace {
     in_flight: usize,
-    limit: Option<Limit>,
+    limit: Option<AdaptiveLimit>,
     /// The lowest recent latency.
     reference: Option<Sample>,
     /// When its last sync ended, and whether it was congested.
@@ -98,7 +98,7 @@ struct Sample {
 
 /// A limit with additive increase and multiplicative decrease.
 #[derive(Debug, Clone, Copy)]
-struct Limit {
+struct AdaptiveLimit {
     now: f64,
     /// Below this, each success raises the limit by one.
     threshold: f64,
@@ -108,7 +108,7 @@ struct Limit {
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-impl Limit {
+impl AdaptiveLimit {
     fn new(workers: usize) -> Self {
         Self { now: workers as f64, threshold: workers as f64, decreased: None, has_grown: true }
     }
@@ -155,7 +155,7 @@ impl ConcurrencyLimiter {
         let workers = usize::MAX;
         Self {
             workers,
-            total: Limit::new(workers),
+            total: AdaptiveLimit::new(workers),
             in_flight: 0,
             namespaces: HashMap::new(),
             sweep_at: 64,
@@ -166,7 +166,7 @@ impl ConcurrencyLimiter {
     /// Sets the number of workers and resets the total limit.
     pub(super) fn set_workers(&mut self, workers: usize) {
         self.workers = workers;
-        self.total = Limit::new(workers);
+        self.total = AdaptiveLimit::new(workers);
     }
 
     /// Records that a sync of `namespace` begins.
@@ -242,7 +242,7 @@ impl ConcurrencyLimiter {
     fn decrease(&mut self, namespace: &Arc<str>, begun: Begun, now: Instant, changes: &mut Changes) -> bool {
         let Some(entry) = self.namespaces.get_mut(namespace) else { return false };
         let in_flight = entry.in_flight;
-        let limit = entry.limit.get_or_insert_with(|| Limit::new(self.workers));
+        let limit = entry.limit.get_or_insert_with(|| AdaptiveLimit::new(self.workers));
         let concerns = limit.concerns(begun.at);
         if concerns {
             limit.decrease_to_half_of(in_flight, now);

@@ -35,7 +35,8 @@ use crate::api::{
     Object, ObjectName, Published, ResourceKind, Uid,
 };
 use crate::client::{
-    DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, Limit, RequestLimits, USUAL_REQUEST, retry_after,
+    DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, RequestLimits, TimeLimit, USUAL_REQUEST,
+    retry_after,
 };
 use crate::leader_election::Gate;
 use crate::traces::{Stopwatch, Traces};
@@ -54,10 +55,10 @@ pub enum Patience {
 
 impl Patience {
     /// Other writes are fenced by the version or UID that they name, so they may outlive the lease.
-    fn of_fenced(self) -> Limit {
+    fn of_fenced(self) -> TimeLimit {
         match self {
-            Self::Usual => Limit::Client(USUAL_REQUEST),
-            Self::Longest => Limit::Longest,
+            Self::Usual => TimeLimit::Client(USUAL_REQUEST),
+            Self::Longest => TimeLimit::Longest,
         }
     }
 }
@@ -233,7 +234,7 @@ struct ApiRequest<'a> {
     subresource: &'static str,
     content_type: &'static str,
     accept: &'static str,
-    limit: Limit,
+    limit: TimeLimit,
     body: Vec<u8>,
 }
 
@@ -261,7 +262,7 @@ impl<'a> ApiRequest<'a> {
             method,
             subresource: "",
             content_type: "application/json",
-            limit: Limit::Client(USUAL_REQUEST),
+            limit: TimeLimit::Client(USUAL_REQUEST),
             body: Vec::new(),
         }
     }
@@ -291,8 +292,8 @@ impl JobControl for RealControl {
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {
         let watch = Stopwatch::start(self.traces.as_ref());
-        let limit = if patience == Patience::Longest { Limit::Announced } else { Limit::Lease };
-        if limit == Limit::Announced {
+        let limit = if patience == Patience::Longest { TimeLimit::Announced } else { TimeLimit::Lease };
+        if limit == TimeLimit::Announced {
             self.announce_long_creates();
         }
         let request = ApiRequest::new("create", Method::POST, self.controller_kind.child, name);

@@ -49,12 +49,12 @@ pub struct CronJobStatsSet {
     clock: SharedClock,
     local_zone: Zone,
     places: Arc<Mutex<SeriesQuota>>,
-    entries: DashMap<ObjectName, Place>,
+    entries: DashMap<ObjectName, Tracked>,
     /// Whether the controller has started to reconcile.
     works: AtomicBool,
 }
 
-struct Place {
+struct Tracked {
     stats: CronJobStats,
     _held: SeriesPermit,
 }
@@ -164,7 +164,7 @@ impl CronJobStatsSet {
             }
             Entry::Vacant(vacant) => {
                 let Some(held) = SeriesPermit::take(&self.places, &cron_job.name.namespace) else { return };
-                vacant.insert(Place { stats: CronJobStats::open(cron_job, &observation.jobs), _held: held })
+                vacant.insert(Tracked { stats: CronJobStats::open(cron_job, &observation.jobs), _held: held })
             }
         };
         if let Some(slot) = settlement.passed_over {

@@ -39,14 +39,14 @@ const SAMPLES: [(ControllerKind, &str, &str); 5] = [
 
 /// The position of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The file.
     pub file: String,
     /// The document in the file, counted from 1.
     pub document: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, document {}", self.file, self.document)
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// Its position.
-    pub place: Place,
+    pub place: Position,
     /// The object; `apiVersion`, `kind` and `metadata.name` are strings.
     pub object: Value,
 }
@@ -79,7 +79,7 @@ pub enum ManifestError {
     #[error("{place}: not YAML: {cause}")]
     Yaml {
         /// Its position.
-        place: Place,
+        place: Position,
         /// The parser's error, with its line in the document.
         cause: String,
     },
@@ -87,7 +87,7 @@ pub enum ManifestError {
     #[error("{place}: {field}: {problem}")]
     Field {
         /// Its position.
-        place: Place,
+        place: Position,
         /// The field.
         field: &'static str,
         /// What is wrong with the field.
@@ -97,7 +97,7 @@ pub enum ManifestError {
     #[error("{place}: {refusal}")]
     Refused {
         /// Its position.
-        place: Place,
+        place: Position,
         /// The server's error.
         refusal: Refusal,
     },
@@ -111,7 +111,7 @@ pub fn definitions(controllers: &[ControllerKind]) -> Vec<Manifest> {
             .iter()
             .any(|controller_kind| *group == controller_kind.parent.group && *kind == controller_kind.parent.kind)
     };
-    let place = |index| Place { file: "the definitions that are built in".to_owned(), document: index + 1 };
+    let place = |index| Position { file: "the definitions that are built in".to_owned(), document: index + 1 };
     let definitions = crd::all().into_iter().enumerate().filter(|(_, definition)| is_on(definition));
     definitions.map(|(index, object)| Manifest { place: place(index), object }).collect()
 }
@@ -191,7 +191,7 @@ fn read_directory(path: &Path, files: &mut Vec<PathBuf>, directories: &mut Vec<P
 pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
-        let place = Place { file: file.to_owned(), document: index + 1 };
+        let place = Position { file: file.to_owned(), document: index + 1 };
         let objects = objects(&document.text).map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
         for object in objects {
             judge(&place, &object)?;
@@ -285,7 +285,7 @@ pub(crate) fn documents(text: &str) -> Vec<Document> {
     documents
 }
 
-fn judge(place: &Place, object: &Value) -> Result<(), ManifestError> {
+fn judge(place: &Position, object: &Value) -> Result<(), ManifestError> {
     let fault =
         |field, problem: &str| Err(ManifestError::Field { place: place.clone(), field, problem: problem.to_owned() });
     let field = |pointer| object.pointer(pointer).filter(|value| !value.is_null());

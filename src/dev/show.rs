@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::live_terminal::LiveTerminal;
 use super::objects::Job;
 use super::output::Output;
-use super::view::keys::{Action, Place};
+use super::view::keys::{Action, Viewport};
 use super::view::screen::{MAX_MESSAGES, Screen};
 use super::view::{self, Row};
 use crate::api::Uid;
@@ -132,7 +132,7 @@ impl Show {
         let informers = join_all(informers.into_iter().map(|informer| informer.run(cancel.clone())));
         let redraw = async {
             join_all(stores.iter().map(|store| store.wait_for_cache_sync())).await;
-            let mut place = Place::default();
+            let mut place = Viewport::default();
             let mut ticks = tokio::time::interval(REDRAW);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
@@ -163,7 +163,12 @@ impl Show {
         }
     }
 
-    fn draw(&self, terminal: &mut LiveTerminal, place: &mut Place, stores: &[Arc<Store<CronJob>>]) -> io::Result<()> {
+    fn draw(
+        &self,
+        terminal: &mut LiveTerminal,
+        place: &mut Viewport,
+        stores: &[Arc<Store<CronJob>>],
+    ) -> io::Result<()> {
         let (now, zone) = (self.clock.now(), self.news.zone);
         let row = |cron_job: Arc<CronJob>| {
             let skew = self.news.skews.lock().get(&cron_job.uid).copied();

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
-use crate::client::{DeadlineError, Limit, RequestLimits, retry_after};
+use crate::client::{DeadlineError, RequestLimits, TimeLimit, retry_after};
 use crate::leader_election::Gate;
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
@@ -145,7 +145,7 @@ impl KubeSink {
         let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
         let request = request
             .header(http::header::ACCEPT, ACCEPT_METADATA)
-            .extension(RequestLimits { gate: Some(Arc::clone(&self.gate)), limit: Limit::Client(self.limit) })
+            .extension(RequestLimits { gate: Some(Arc::clone(&self.gate)), limit: TimeLimit::Client(self.limit) })
             .body(body)
             .map_err(|error| SinkFault::Request(error.into()))?;
         self.client.request_text(request).await?;

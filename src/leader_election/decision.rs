@@ -17,7 +17,7 @@ use super::record::LeaderElectionRecord;
 
 /// What a lease contained, and the monotonic time at which this process first saw that.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Observed {
+pub struct ObservedLease {
     /// The record in the lease.
     pub record: LeaderElectionRecord,
     /// The lease's version. A lease was renewed if this has changed: a holder whose clock was set back may write exactly the
@@ -29,7 +29,7 @@ pub struct Observed {
     pub open_creates: Option<Duration>,
 }
 
-impl Observed {
+impl ObservedLease {
     /// A lease from an answer that had arrived `at`.
     pub fn new(lease: &Lease, at: Instant) -> Self {
         let record = LeaderElectionRecord::from_lease(lease);
@@ -69,9 +69,9 @@ impl Observed {
 #[derive(Debug, Clone, Copy)]
 pub enum Knowledge<'a> {
     /// Only earlier observations, if any; the lease was not read in this attempt.
-    Remembered(Option<&'a Observed>),
+    Remembered(Option<&'a ObservedLease>),
     /// The lease was read in this attempt.
-    Fresh(&'a Observed),
+    Fresh(&'a ObservedLease),
     /// The lease was read in this attempt and does not exist.
     Absent,
 }

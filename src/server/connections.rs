@@ -45,7 +45,7 @@ impl ConnectionSlots {
     }
 
     /// A slot for a new connection; `None` when every connection is busy.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn take(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let evict = CancellationToken::new();
         let mut taken = self.taken.lock();
         if taken.by_id.len() >= self.limit {
@@ -60,19 +60,19 @@ impl ConnectionSlots {
         let occupant = Occupant { requests: 0, idle_since: Instant::now(), evict: evict.clone() };
         taken.by_id.insert(id, occupant);
         drop(taken);
-        Some(Place { id, slots: Arc::clone(self), evict })
+        Some(ConnectionSlot { id, slots: Arc::clone(self), evict })
     }
 }
 
 /// The slot of one connection, held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     id: u64,
     slots: Arc<ConnectionSlots>,
     evict: CancellationToken,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Marks a request as in flight until the returned guard is dropped.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.change(|occupant| occupant.requests += 1);
@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.slots.taken.lock().by_id.remove(&self.id);
     }
@@ -111,7 +111,7 @@ impl Drop for Place {
 
 /// A request in flight.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Place>);
+pub(super) struct Busy(Arc<ConnectionSlot>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

@@ -12,12 +12,12 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
-use super::connections::{Busy, Place};
+use super::connections::{Busy, ConnectionSlot};
 
 /// The body of a request; its end makes the connection busy.
 pub(super) struct TrackedBody {
     body: Incoming,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
     in_flight: InFlight,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct InFlight(Arc<Mutex<Option<Busy>>>);
 
 impl TrackedBody {
     /// The body received on this connection.
-    pub(super) fn new(body: Incoming, place: Arc<Place>) -> Self {
+    pub(super) fn new(body: Incoming, place: Arc<ConnectionSlot>) -> Self {
         let upload = Self { body, place, in_flight: InFlight::default() };
         upload.note_end();
         upload

@@ -11,7 +11,7 @@
 //! that goes on from a midnight leaps over the days without a match.
 
 use super::civil::{self, Date, SECONDS_PER_DAY};
-use super::steps::{DaysOf, Place, Steps};
+use super::steps::{DaysOf, Steps, WalkPosition};
 use super::zone::{Span, Transitions, Zone};
 
 mod days;
@@ -188,7 +188,7 @@ impl<D: Days> Fields<D> {
         true
     }
 
-    fn remember_arrival(&self, from: Place, walk: &mut Walk<'_>) {
+    fn remember_arrival(&self, from: WalkPosition, walk: &mut Walk<'_>) {
         let to = walk.place();
         if let Some(days) = self.shared_days().filter(|_| from != to) {
             walk.steps.remember_arrival(days, from, to);
@@ -372,7 +372,7 @@ impl<'s> Walk<'s> {
     }
 
     /// What the walk does next depends on this and on the fields.
-    fn place(&self) -> Place {
+    fn place(&self) -> WalkPosition {
         (self.t, self.floored)
     }
 

@@ -10,7 +10,7 @@ use crate::zone::Zone;
 pub(crate) type DaysOf = (usize, u16, Zone);
 
 /// A place of a walk: the instant, and whether the smaller units have been reset.
-pub(crate) type Place = (i64, bool);
+pub(crate) type WalkPosition = (i64, bool);
 
 /// How many answers of each kind are remembered: the arrivals of five years of days whose times are all skipped, and some.
 const REMEMBERED: usize = 8;
@@ -31,7 +31,7 @@ pub(crate) struct Steps {
 #[derive(Debug, Default)]
 struct Found {
     /// Where walks came from, and to which day.
-    arrivals: Newest<(DaysOf, Place), Place>,
+    arrivals: Newest<(DaysOf, WalkPosition), WalkPosition>,
     /// Beyond which months days were looked for, by their first day, and what was found.
     months: Newest<(DaysOf, i64), (i64, bool)>,
 }
@@ -74,11 +74,11 @@ impl Steps {
     }
 
     /// The place to which a walk for these days came from `place`.
-    pub fn arrival(&self, days: DaysOf, place: Place) -> Option<Place> {
+    pub fn arrival(&self, days: DaysOf, place: WalkPosition) -> Option<WalkPosition> {
         self.found.as_ref()?.arrivals.get(&(days, place))
     }
 
-    pub fn remember_arrival(&mut self, days: DaysOf, from: Place, to: Place) {
+    pub fn remember_arrival(&mut self, days: DaysOf, from: WalkPosition, to: WalkPosition) {
         self.found.get_or_insert_default().arrivals.add((days, from), to);
     }
 

@@ -28,7 +28,7 @@ pub const SERVICE: &str = "cronjob-controller-webhook";
 pub const SERVICE_NAMESPACE: &str = "cronjob-tutorial-system";
 
 /// Time limits for this API server and this controller.
-pub struct Patience {
+pub struct Timeouts {
     /// For the controller to notice a change.
     pub noticed: Duration,
     /// For the API server to apply a changed configuration, and for the observation after that.
@@ -45,7 +45,7 @@ pub struct Stage {
     /// Whether the configurations call the Service, for all namespaces; otherwise they call the address, for this namespace
     /// alone.
     pub as_service: bool,
-    pub patience: Patience,
+    pub patience: Timeouts,
 }
 
 /// Replaces the files in `dir`, which hold `first`, twice. Returns the number of admissions meanwhile.

@@ -56,7 +56,7 @@ pub enum Known {
 /// The plan of a backfill.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+pub struct BackfillPlan {
     kind: &'static str,
     namespace: String,
     name: String,
@@ -114,7 +114,7 @@ pub(super) fn plan(
     record: &Record,
     question: &Question,
     now: DateTime<Utc>,
-) -> Result<Plan, String> {
+) -> Result<BackfillPlan, String> {
     if let Some(refusal) = refusal(cron_job, question.zone) {
         return Err(refusal);
     }
@@ -130,7 +130,7 @@ pub(super) fn plan(
     }
     let zone = schedule.zone().unwrap_or(question.zone);
     let evidence = Evidence::new(cron_job, jobs, record);
-    let mut plan = Plan {
+    let mut plan = BackfillPlan {
         kind: cron_job.controller_kind.parent.kind,
         namespace: cron_job.name.namespace.to_string(),
         name: cron_job.name.name.to_string(),
@@ -264,7 +264,7 @@ fn loses_jobs(cron_job: &CronJob) -> bool {
         || cron_job.spec.job_template.time_to_live().is_some()
 }
 
-impl Plan {
+impl BackfillPlan {
     fn add(&mut self, slot: DateTime<FixedOffset>, known: Known, starts: bool, why: &'static str) {
         let is_same = |last: &&mut Entry| (last.known, last.starts, last.why) == (known, starts, why);
         match self.slots.last_mut().filter(is_same) {

@@ -39,7 +39,7 @@ const TRIES: usize = 20;
 
 /// A CronJob in a cluster.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct ClusterCronJob<'a> {
     pub client: &'a Client,
     pub controller_kind: ControllerKind,
     pub namespace: &'a str,
@@ -67,7 +67,7 @@ struct Metadata {
     annotations: HashMap<String, String>,
 }
 
-impl Place<'_> {
+impl ClusterCronJob<'_> {
     fn path(&self) -> String {
         format!("{}/{}", self.controller_kind.parent.path(Some(self.namespace)), self.name)
     }
@@ -130,7 +130,7 @@ pub(super) fn decode_job(text: &str) -> Result<(Job, Option<String>), Box<dyn st
 
 /// A backfill that this process carries out.
 pub(super) struct Run<'a> {
-    pub place: Place<'a>,
+    pub place: ClusterCronJob<'a>,
     pub question: &'a Question,
     pub clock: &'a dyn Clock,
     pub watch: JobWatch,

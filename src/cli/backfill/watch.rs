@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::run::Place;
+use super::run::ClusterCronJob;
 use crate::api::batch_v1::{FinishedCondition, Job};
 use crate::api::{ResourceKind, Uid};
 use crate::cache::{Informer, Observer, ReflectorError, ResourceEventHandler, Store};
@@ -61,7 +61,7 @@ pub(super) struct JobWatch {
 
 impl JobWatch {
     /// Lists the Jobs of the CronJob `uid`, and watches them. Must be called inside a tokio runtime.
-    pub fn start(place: &Place<'_>, uid: &Uid) -> Self {
+    pub fn start(place: &ClusterCronJob<'_>, uid: &Uid) -> Self {
         let owner = uid.clone();
         let is_child = move |job: &mut Job| job.controller.as_ref().is_some_and(|controller| controller.uid == owner);
         let mut informer = Informer::<Job>::new(place.client.clone(), &[place.namespace.to_owned()], rand::random())

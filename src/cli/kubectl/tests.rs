@@ -64,15 +64,16 @@ fn completions_have_kubectls_format() {
 }
 
 /// What is typed, in words and as words, and what is looked up.
-type Lookup<'a> = (&'a str, &'a [&'a str], Option<(Source, Place)>);
+type Lookup<'a> = (&'a str, &'a [&'a str], Option<(Source, TypedFlags)>);
 
 #[test]
 fn what_the_command_line_does_not_have_is_looked_up() {
-    let shop = || Place { namespace: Some("shop".to_owned()), ..Place::default() };
-    let other = || Place { context: Some("other".to_owned()), kubeconfig: Some("f".to_owned()), ..Place::default() };
-    let tutorial = Place { controller: Some("tutorial".to_owned()), ..shop() };
+    let shop = || TypedFlags { namespace: Some("shop".to_owned()), ..TypedFlags::default() };
+    let other =
+        || TypedFlags { context: Some("other".to_owned()), kubeconfig: Some("f".to_owned()), ..TypedFlags::default() };
+    let tutorial = TypedFlags { controller: Some("tutorial".to_owned()), ..shop() };
     let rows: [Lookup<'_>; 9] = [
-        ("a name", &["explain", "ni"], Some((Source::CronJobs, Place::default()))),
+        ("a name", &["explain", "ni"], Some((Source::CronJobs, TypedFlags::default()))),
         ("a name in a namespace", &["-n", "shop", "suspend", ""], Some((Source::CronJobs, shop()))),
         ("the same, written otherwise", &["trigger", "-nshop", ""], Some((Source::CronJobs, shop()))),
         ("of a kind", &["resume", "--namespace=shop", "--controller=tutorial", ""], Some((Source::CronJobs, tutorial))),
@@ -81,8 +82,8 @@ fn what_the_command_line_does_not_have_is_looked_up() {
             &["list", "--context=other", "--kubeconfig", "f", "-n", ""],
             Some((Source::Namespaces, other())),
         ),
-        ("a context", &["explain", "--context", ""], Some((Source::Contexts, Place::default()))),
-        ("a zone", &["next", "@daily", "--time-zone", "Eu"], Some((Source::Zones, Place::default()))),
+        ("a context", &["explain", "--context", ""], Some((Source::Contexts, TypedFlags::default()))),
+        ("a zone", &["next", "@daily", "--time-zone", "Eu"], Some((Source::Zones, TypedFlags::default()))),
         ("a command", &["ex"], None),
         ("a flag", &["explain", "--n"], None),
     ];

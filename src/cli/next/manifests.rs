@@ -14,7 +14,7 @@ use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object};
 use crate::cli::check::Source;
 use crate::cli::explain::InCharge;
-use crate::dev::manifests::{self, ManifestError, Place, documents};
+use crate::dev::manifests::{self, ManifestError, Position, documents};
 use crate::options::PROGRAM;
 
 /// Computes the answer for all CronJobs in the texts; objects of other kinds are passed over. `namespace` is that of objects
@@ -31,7 +31,7 @@ pub fn next_of(
     let mut answers = Vec::new();
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
-            let place = Place { file: source.file.clone(), document: index + 1 };
+            let place = Position { file: source.file.clone(), document: index + 1 };
             let objects = manifests::objects(&document.text)
                 .map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
             for object in objects {
@@ -50,7 +50,7 @@ pub fn next_of(
         None => {
             let file = sources.iter().map(|source| source.file.as_str()).collect::<Vec<_>>().join(", ");
             let problem = "there is no CronJob".to_owned();
-            Err(ManifestError::Field { place: Place { file, document: 1 }, field: "kind", problem })
+            Err(ManifestError::Field { place: Position { file, document: 1 }, field: "kind", problem })
         }
         Some(only) if answers.is_empty() => Ok(Answer::One(Box::new(only))),
         Some(last) => {

@@ -47,11 +47,11 @@ fn timeout_is_sent_in_the_query() {
 #[test]
 fn a_body_is_read_up_to_its_limit() {
     let rows = [
-        ("what just fits passes", Limit::Fail(6), Ok(6)),
-        ("what does not is an error", Limit::Fail(5), Err(DeadlineError::Length)),
-        ("a refusal that fits is whole", Limit::Cut(7), Ok(6)),
-        ("a longer one is cut", Limit::Cut(5), Ok(5)),
-        ("a watch goes on", Limit::None, Ok(6)),
+        ("what just fits passes", LengthLimit::Fail(6), Ok(6)),
+        ("what does not is an error", LengthLimit::Fail(5), Err(DeadlineError::Length)),
+        ("a refusal that fits is whole", LengthLimit::Cut(7), Ok(6)),
+        ("a longer one is cut", LengthLimit::Cut(5), Ok(5)),
+        ("a watch goes on", LengthLimit::None, Ok(6)),
     ];
     for (sentence, mut limit, want) in rows {
         let read = [b"abc".to_vec(), b"def".to_vec()].into_iter().try_fold(0, |read, piece| {

@@ -250,7 +250,7 @@ async fn limits_of_a_request_start_after_the_rate_limiter() {
         let mut request = request("POST", path);
         request
             .extensions_mut()
-            .insert(RequestLimits { gate: Some(gate), limit: Limit::Client(Duration::from_secs(4)) });
+            .insert(RequestLimits { gate: Some(gate), limit: TimeLimit::Client(Duration::from_secs(4)) });
         client.request_text(request)
     };
     send("/x").await.unwrap();
@@ -276,7 +276,9 @@ async fn answer_with_a_total_limit_ends_even_if_it_makes_progress() {
     let client =
         client(None, Arc::new(Unobserved), |_| async { Ok(Response::new(dripping(9, Duration::from_secs(1), false))) });
     let mut request = request("GET", "/x");
-    request.extensions_mut().insert(RequestLimits { gate: None, limit: Limit::Client(Duration::from_millis(4500)) });
+    request
+        .extensions_mut()
+        .insert(RequestLimits { gate: None, limit: TimeLimit::Client(Duration::from_millis(4500)) });
     let started = Instant::now();
     let error = client.request_text(request).await.unwrap_err();
     assert_eq!(DeadlineError::of(&error), Some(DeadlineError::Late(Duration::from_millis(4500))), "{error}");

@@ -1,7 +1,7 @@
 //! The simulated Job controller's decision for one Job. Pure.
 //!
 //! Guarantees: the decision depends on the Job, its Pods and `now` alone. A finished Job is not changed again, except for its
-//! deletion after `ttlSecondsAfterFinished`. Conditions, reasons and messages are upstream's. [`Plan::wake`] is set for every
+//! deletion after `ttlSecondsAfterFinished`. Conditions, reasons and messages are upstream's. [`JobPlan::wake`] is set for every
 //! wait.
 //!
 //! Matches `syncJob` and `manageJob` of upstream `pkg/controller/job/job_controller.go`, without finalizers on Pods, Pod
@@ -31,7 +31,7 @@ const BACKOFF_LIMIT: u32 = 6;
 
 /// The actions, in this order, and the time of the next sync.
 #[derive(Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct JobPlan {
     /// Pods to delete.
     pub delete_pods: Vec<ObjectName>,
     /// Pods to create, each with its completion index in an Indexed Job.
@@ -58,19 +58,19 @@ pub struct Event {
 }
 
 /// Decides the actions for `job`, whose Pods are `pods`.
-pub fn reconcile(job: &Job, pods: &[Arc<Pod>], now: DateTime<Utc>) -> Plan {
+pub fn reconcile(job: &Job, pods: &[Arc<Pod>], now: DateTime<Utc>) -> JobPlan {
     // The API has times in whole seconds, so a status that is compared with a stored one must have them too.
     let stamp = now.trunc_subsecs(0);
     if job.identity.deleting
         || job.spec.fields.managed_by.as_deref().is_some_and(|name| name != "kubernetes.io/job-controller")
     {
-        return Plan::default();
+        return JobPlan::default();
     }
     if let Some(finished) = job.status.finished() {
         return after_finish(job, finished, now);
     }
     let tally = Tally::new(job, pods);
-    let mut sync = Sync { job, tally, now, stamp, status: job.status.clone(), plan: Plan::default() };
+    let mut sync = Sync { job, tally, now, stamp, status: job.status.clone(), plan: JobPlan::default() };
     if sync.status.start_time.is_none() && !sync.suspended() {
         sync.status.start_time = Some(stamp);
     }
@@ -81,17 +81,17 @@ pub fn reconcile(job: &Job, pods: &[Arc<Pod>], now: DateTime<Utc>) -> Plan {
     sync.finish()
 }
 
-fn after_finish(job: &Job, finished: &JobCondition, now: DateTime<Utc>) -> Plan {
+fn after_finish(job: &Job, finished: &JobCondition, now: DateTime<Utc>) -> JobPlan {
     let ttl = job.spec.fields.ttl_seconds_after_finished.map(|ttl| TimeDelta::seconds(ttl.into()));
     let Some(expiry) =
         ttl.zip(finished.last_transition_time.as_ref().and_then(utc)).and_then(|(ttl, at)| at.checked_add_signed(ttl))
     else {
-        return Plan::default();
+        return JobPlan::default();
     };
     if expiry <= now {
-        Plan { delete_job: true, ..Plan::default() }
+        JobPlan { delete_job: true, ..JobPlan::default() }
     } else {
-        Plan { wake: Some(expiry), ..Plan::default() }
+        JobPlan { wake: Some(expiry), ..JobPlan::default() }
     }
 }
 
@@ -174,7 +174,7 @@ struct Sync<'a> {
     /// `now` in whole seconds, as the API stores it.
     stamp: DateTime<Utc>,
     status: JobStatus,
-    plan: Plan,
+    plan: JobPlan,
 }
 
 impl Sync<'_> {
@@ -324,7 +324,7 @@ impl Sync<'_> {
         self.plan.wake = Some(self.plan.wake.map_or(at, |wake| wake.min(at)));
     }
 
-    fn finish(mut self) -> Plan {
+    fn finish(mut self) -> JobPlan {
         let above_zero = |n: u32| Some(n).filter(|n| *n > 0);
         self.status.active = above_zero(count(self.tally.active.len() + self.plan.create_pods.len()));
         self.status.ready = Some(self.tally.ready());

@@ -21,7 +21,7 @@ pub enum Action {
 
 /// The order of the rows and the place in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Viewport {
     /// The order of the rows.
     pub order: Order,
     /// The first row that is shown.
@@ -30,7 +30,7 @@ pub struct Place {
     page: usize,
 }
 
-impl Place {
+impl Viewport {
     /// The rows to show, of so many, where `page` of them fit.
     pub fn visible(&mut self, rows: usize, page: usize) -> Range<usize> {
         self.page = page;

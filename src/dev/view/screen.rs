@@ -14,7 +14,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 use schedule::Zone;
 
-use super::keys::Place;
+use super::keys::Viewport;
 use super::{Fate, Health, Next, Order, Row, milliseconds, summary};
 use crate::terminal::countdown;
 
@@ -51,7 +51,7 @@ pub struct Screen<'a> {
 
 impl Screen<'_> {
     /// Draws the view, at this place in the rows.
-    pub fn draw(&self, frame: &mut Frame<'_>, place: &mut Place) {
+    pub fn draw(&self, frame: &mut Frame<'_>, place: &mut Viewport) {
         let area = frame.area();
         let (width, height) = (usize::from(area.width), usize::from(area.height));
         let clock = format!("{} {}", self.local.at(self.now).format("%H:%M:%S"), self.local.name());

@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::style::Color;
 use serde_json::{Value, json};
 
-use super::keys::Place;
+use super::keys::Viewport;
 use super::screen::Screen;
 use super::*;
 use crate::api::{Interner, Object as _};
@@ -120,7 +120,7 @@ fn screen(rows: &[Row], (width, height): (u16, u16), keys: &[KeyCode], colour: b
         colour,
     };
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let mut place = Place::default();
+    let mut place = Viewport::default();
     terminal.draw(|frame| screen.draw(frame, &mut place)).unwrap();
     for key in keys {
         place.press(KeyEvent::from(*key));

@@ -31,7 +31,7 @@ fn mine(acquired: i64, renewed: i64, transitions: i32) -> LeaderElectionRecord {
 #[test]
 fn renewal_with_an_earlier_record_in_a_new_version_is_recognised() {
     let at = Instant::now();
-    let seen = |version: &str, at| Observed {
+    let seen = |version: &str, at| ObservedLease {
         record: record("other", 0),
         resource_version: Some(version.to_owned()),
         at,
@@ -143,7 +143,7 @@ fn decisions() {
     ];
     let started = Instant::now();
     for row in rows {
-        let observed = row.seen.as_ref().map(|(record, _)| Observed {
+        let observed = row.seen.as_ref().map(|(record, _)| ObservedLease {
             record: record.clone(),
             resource_version: None,
             at: started,
@@ -163,7 +163,8 @@ fn decisions() {
 #[test]
 fn a_renewal_differs_from_the_last_even_when_the_wall_clock_shows_the_same_time() {
     let old = record("me", 0);
-    let observed = Observed { record: old.clone(), resource_version: None, at: Instant::now(), open_creates: None };
+    let observed =
+        ObservedLease { record: old.clone(), resource_version: None, at: Instant::now(), open_creates: None };
     let Action::Update(new) = next_action(Knowledge::Remembered(Some(&observed)), ME, observed.at, wall(-1)) else {
         panic!("a holder renews")
     };

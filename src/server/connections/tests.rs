@@ -7,7 +7,7 @@ use super::*;
 const IDLE: Duration = Duration::from_secs(90);
 
 /// Takes slots one second apart.
-async fn take(slots: &Arc<ConnectionSlots>, count: usize) -> Vec<Arc<Place>> {
+async fn take(slots: &Arc<ConnectionSlots>, count: usize) -> Vec<Arc<ConnectionSlot>> {
     let mut taken = Vec::new();
     for _ in 0..count {
         taken.push(Arc::new(slots.take().unwrap()));
@@ -16,7 +16,7 @@ async fn take(slots: &Arc<ConnectionSlots>, count: usize) -> Vec<Arc<Place>> {
     taken
 }
 
-fn gone(taken: &[Arc<Place>]) -> Vec<usize> {
+fn gone(taken: &[Arc<ConnectionSlot>]) -> Vec<usize> {
     (0..taken.len()).filter(|&at| taken[at].lost(IDLE).now_or_never().is_some()).collect()
 }
 

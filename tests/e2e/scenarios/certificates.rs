@@ -9,7 +9,7 @@ use std::time::Duration;
 use testkit::fixture::account::kubectl_apply;
 use testkit::fixture::control_plane::free_port;
 use testkit::fixture::controller::{Controller, Running};
-use testkit::rotation::{self, Issued, Patience, Stage};
+use testkit::rotation::{self, Issued, Stage, Timeouts};
 use testkit::world::World;
 
 pub async fn files(world: Arc<World>) -> String {
@@ -44,7 +44,7 @@ async fn set(world: &World, name: &str) -> Stage {
         ns: world.namespace(name).await,
         addr: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), free_port()),
         as_service: false,
-        patience: Patience {
+        patience: Timeouts {
             // The controller checks once a minute.
             noticed: Duration::from_secs(90),
             followed: Duration::from_secs(3),

@@ -54,8 +54,8 @@ fn list<'a>(resource: &Resource, target: &mut Value, items: &'a [Value], names: 
     let found: HashMap<&str, &Value> = live.iter().rev().map(|(key, item)| (key.as_str(), item)).collect();
     for place in merged_order(&live_keys, &keys) {
         current.push(match place {
-            Place::Live(index) => live[index].1.clone(),
-            Place::Applied(index) => match found.get(keys[index].as_str()) {
+            Origin::Live(index) => live[index].1.clone(),
+            Origin::Applied(index) => match found.get(keys[index].as_str()) {
                 Some(item) if !replaces_items => {
                     let mut merged = (*item).clone();
                     into(resource, &mut merged, &items[index], names);
@@ -69,7 +69,7 @@ fn list<'a>(resource: &Resource, target: &mut Value, items: &'a [Value], names: 
 
 /// The origin of an item of a merged list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Origin {
     /// The live list only.
     Live(usize),
     /// The applied list, merged with the live item of the same key.
@@ -78,7 +78,7 @@ enum Place {
 
 /// The order of a merged list. Applied items keep their order; an item of the live list alone stays before the applied item
 /// that followed it.
-fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
+fn merged_order(live: &[&str], applied: &[String]) -> Vec<Origin> {
     let places: HashMap<&str, usize> = applied.iter().enumerate().map(|(index, key)| (key.as_str(), index)).collect();
     let is_live: HashSet<&str> = live.iter().copied().collect();
     let mut shared = applied.iter().filter(|key| is_live.contains(key.as_str())).peekable();
@@ -87,7 +87,7 @@ fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
     while left < live.len() || right < applied.len() {
         if left < live.len() && right < applied.len() {
             if live[left] == applied[right] {
-                order.push(Place::Applied(right));
+                order.push(Origin::Applied(right));
                 (left, right) = (left + 1, right + 1);
                 shared.next();
                 continue;
@@ -101,7 +101,7 @@ fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
         if left < live.len() {
             match places.get(live[left]) {
                 None => {
-                    order.push(Place::Live(left));
+                    order.push(Origin::Live(left));
                     left += 1;
                     continue;
                 }
@@ -110,7 +110,7 @@ fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
             }
         }
         if right < applied.len() {
-            order.push(Place::Applied(right));
+            order.push(Origin::Applied(right));
             shared.next_if(|next| **next == applied[right]);
             right += 1;
         }

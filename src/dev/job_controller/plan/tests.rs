@@ -49,7 +49,7 @@ fn pods(phases: &[&str]) -> Vec<Arc<Pod>> {
 }
 
 /// A plan on one line: deletions, creations, status (conditions, then counts), Events and the wake time.
-fn line(plan: &Plan) -> String {
+fn line(plan: &JobPlan) -> String {
     let mut parts = Vec::new();
     parts.extend(plan.delete_pods.iter().map(|name| format!("delete {}", name.name)));
     if !plan.create_pods.is_empty() {

@@ -2,7 +2,7 @@ use super::*;
 
 /// The first row that is shown of 200 on a page of 10, and the order, after these keys.
 fn after(keys: &[KeyCode]) -> (usize, Order) {
-    let mut place = Place::default();
+    let mut place = Viewport::default();
     place.visible(200, 10);
     for key in keys {
         assert_eq!(place.press(KeyEvent::from(*key)), Action::Redraw, "{key:?}");
@@ -44,15 +44,15 @@ fn keys_that_quit_and_keys_without_effect() {
         (KeyEvent::new_with_kind(KeyCode::Down, KeyModifiers::NONE, KeyEventKind::Release), Action::Ignore),
     ];
     for (key, want) in rows {
-        let mut place = Place::default();
+        let mut place = Viewport::default();
         assert_eq!(place.press(key), want, "{key:?}");
-        assert_eq!(place, Place::default(), "{key:?}");
+        assert_eq!(place, Viewport::default(), "{key:?}");
     }
 }
 
 #[test]
 fn place_follows_rows_and_pages() {
-    let mut place = Place::default();
+    let mut place = Viewport::default();
     place.visible(200, 10);
     place.press(KeyEvent::from(KeyCode::End));
     assert_eq!(place.visible(200, 10), 190..200);
