@@ -7,6 +7,7 @@
 
 mod code;
 mod formats;
+mod hints;
 mod lines;
 mod load;
 mod manifest;
@@ -248,7 +249,9 @@ impl Checker {
                 self.cron_jobs += 1;
                 let line = line_of("metadata.name");
                 let mut faults: Vec<Fault> = self.duplicate(controller_kind, place, line, object).into_iter().collect();
-                faults.extend(self.served.judge(controller_kind, object));
+                faults.extend(
+                    self.served.judge(controller_kind, object).into_iter().map(|fault| with_hint(fault, object)),
+                );
                 if let Some(timed) = times::Timed::of(controller_kind, object, self.rules.zone, &self.rules.seed) {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
@@ -362,6 +365,16 @@ impl Report for CheckReport {
         let found = format!("{}, {}", count(errors, "error"), count(warnings, "warning"));
         lines.push(format!("{}{others}: {found}.", count(self.cron_jobs, "CronJob")));
         lines
+    }
+}
+
+/// The refusal of a schedule, with what to write instead.
+fn with_hint(fault: Fault, object: &Value) -> Fault {
+    let is_of_schedule = fault.code == Code::Invalid && fault.field == "spec.schedule";
+    let schedule = object["spec"]["schedule"].as_str().filter(|_| is_of_schedule);
+    match schedule.and_then(hints::of) {
+        Some(hint) => Fault { message: format!("{}; {hint}", fault.message), ..fault },
+        None => fault,
     }
 }
 

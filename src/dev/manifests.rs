@@ -206,6 +206,21 @@ const ALIASED: usize = 50_000;
 /// The same, in bytes of text.
 const ALIASED_BYTES: usize = 64 << 20;
 
+/// What is wrong with a document in which a value has no quotes and begins with a character that means something in YAML, as
+/// schedules do. It is the line that the parser's `error` names.
+fn unquoted(document: &str, error: &str) -> Option<String> {
+    document.lines().zip(1..).find_map(|(line, number)| {
+        let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
+        let value = value.split(" #").next().unwrap_or_default().trim();
+        let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
+        // What follows an alias's star is a name.
+        let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
+        let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+        (is_key && !is_alias)
+            .then(|| format!("line {number}: a value that begins with {first} needs quotes: {key}: \"{value}\""))
+    })
+}
+
 /// The objects of a document: none for an empty one, and the items of a List.
 ///
 /// # Errors
@@ -224,8 +239,11 @@ pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
         // A file mode such as 0440 is octal, as for kubectl.
         legacy_octal_numbers: true,
     };
-    let mut object: Value = serde_saphyr::from_str_with_options(document, options)
-        .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;
+    let mut object: Value = serde_saphyr::from_str_with_options(document, options).map_err(|error| {
+        let error = error.to_string();
+        let error = error.lines().next().unwrap_or_default();
+        unquoted(document, error).unwrap_or_else(|| error.to_owned())
+    })?;
     if object.is_null() {
         return Ok(Vec::new());
     }

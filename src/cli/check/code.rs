@@ -35,6 +35,8 @@ pub enum Code {
     DayOrWeekday,
     /// A step that does not divide its field.
     UnevenStep,
+    /// A time zone that is another one than its name says to most.
+    MisreadZone,
     /// Days that some months do not have.
     ShortMonths,
     /// Forbid without a starting deadline.
@@ -55,7 +57,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the rules in SARIF.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
@@ -69,6 +71,7 @@ impl Code {
         Self::EveryMinute,
         Self::DayOrWeekday,
         Self::UnevenStep,
+        Self::MisreadZone,
         Self::ShortMonths,
         Self::ForbidWithoutDeadline,
         Self::NoActiveDeadline,
@@ -95,6 +98,7 @@ impl Code {
             Self::EveryMinute => ("every-minute", "The schedule runs in every minute of some hours."),
             Self::DayOrWeekday => ("day-or-weekday", "Both day fields name days, and one of them is enough."),
             Self::UnevenStep => ("uneven-step", "A step does not divide its field."),
+            Self::MisreadZone => ("misread-zone", "The time zone is another one than its name says to most."),
             Self::ShortMonths => ("short-months", "Some months do not have the days of the schedule."),
             Self::ForbidWithoutDeadline => ("forbid-without-deadline", "A blocked run can start at any later time."),
             Self::NoActiveDeadline => ("no-active-deadline", "A Job that hangs blocks every later run."),

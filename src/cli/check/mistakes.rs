@@ -23,7 +23,8 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
     let Some(fields) = fields(text) else { return Vec::new() };
     let [minute, hour, day, month, weekday] = fields;
     let mut faults = Vec::new();
-    if is_star(minute) && !is_star(hour) {
+    // A step of 1 is a star, too, and means something else to its author.
+    if is_star(minute) && !matches!(hour, "*" | "?") {
         let message = format!(
             "runs in every minute of the hours that the second field ({hour}) names; for one run in each of them, write 0 in the \
              first field"
@@ -37,6 +38,8 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
         faults.push(Fault::warning(Code::DayOrWeekday, SCHEDULE, message));
     }
     faults.extend(CYCLES.into_iter().filter_map(|(index, size, unit, cycle)| uneven(fields[index], size, unit, cycle)));
+    faults.extend(restarting_month(day));
+    faults.extend(restarting_week(weekday));
     faults.extend(short_months(fields, today).map(|missing| {
         let message =
             format!("has no run in {missing}: the third field ({day}) names days that not every month ({month}) has");
@@ -49,6 +52,9 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
 pub(super) fn of_rest(object: &Value) -> Vec<Fault> {
     let spec = &object["spec"];
     let mut faults = Vec::new();
+    if let Some(message) = spec["timeZone"].as_str().and_then(misread_zone) {
+        faults.push(Fault::warning(Code::MisreadZone, "spec.timeZone", message));
+    }
     let managed = object["metadata"]["annotations"][MANAGED_ANNOTATION].as_str();
     if managed.is_some_and(|managed| !matches!(managed, "true" | "false")) {
         let message = "is neither \"true\" nor \"false\", and has no effect";
@@ -110,6 +116,60 @@ fn uneven(field: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
         )
     };
     Some(Fault::warning(Code::UnevenStep, SCHEDULE, message))
+}
+
+/// A step on the days of the month, which does not go on from one month to the next.
+fn restarting_month(day: &str) -> Option<Fault> {
+    let step = day.split(',').filter_map(star_step).find(|step| *step > 1)?;
+    let days: Vec<String> = (1..=31).step_by(usize::try_from(step).ok()?).map(|day: u32| day.to_string()).collect();
+    let message = match days.as_slice() {
+        [_] => format!("the step {step} is not less than the days of a month, so only day 1 of each month matches"),
+        days => {
+            format!(
+                "*/{step} starts over with each month: it names day {}, and then day 1 of the next month",
+                list(days)
+            )
+        }
+    };
+    Some(Fault::warning(Code::UnevenStep, SCHEDULE, message))
+}
+
+/// A step on the days of the week, which does not go on from one week to the next.
+fn restarting_week(weekday: &str) -> Option<Fault> {
+    const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+    let step = weekday.split(',').filter_map(star_step).find(|step| *step > 1)?;
+    let days: Vec<String> = DAYS.iter().step_by(usize::try_from(step).ok()?).map(|day| (*day).to_owned()).collect();
+    let message = match days.as_slice() {
+        [_] => format!("the step {step} is not less than the days of a week, so only Sunday matches"),
+        days => format!("*/{step} starts over with each week: it names {}, and then Sunday", list(days)),
+    };
+    Some(Fault::warning(Code::UnevenStep, SCHEDULE, message))
+}
+
+/// `a, b and c`.
+fn list(words: &[String]) -> String {
+    let (last, first) = words.split_last().map_or(("", words), |(last, first)| (last, first));
+    if first.is_empty() { last.to_owned() } else { format!("{} and {last}", first.join(", ")) }
+}
+
+/// A time zone whose name means something else to most readers.
+fn misread_zone(zone: &str) -> Option<String> {
+    if let Some(offset) = zone.strip_prefix("Etc/GMT") {
+        let (hours, side) = match offset.split_at_checked(1)? {
+            ("+", hours) => (hours, "behind"),
+            ("-", hours) => (hours, "ahead of"),
+            _ => return None,
+        };
+        let hours: u32 = hours.parse().ok().filter(|hours| *hours > 0)?;
+        return Some(format!("{zone} is {hours} h {side} UTC: the sign of these names is that of POSIX"));
+    }
+    let region = match zone {
+        "EST" => "America/New_York",
+        "MST" => "America/Denver",
+        "HST" => "Pacific/Honolulu",
+        _ => return None,
+    };
+    Some(format!("{zone} has the same time all year, without summer time; the zone of a place is such as {region}"))
 }
 
 /// The months without a run because they are too short, if every day that the schedule names is at the end of a month.

@@ -6,13 +6,26 @@ use super::*;
 
 #[test]
 fn common_mistakes_of_a_schedule_are_found() {
-    let rows: [(&str, &[(Code, &str)]); 17] = [
+    let rows: [(&str, &[(Code, &str)]); 24] = [
         ("* */2 * * *", &[(Code::EveryMinute, "the second field (*/2)")]),
         ("*/1 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
         ("0 */2 * * *", &[]),
         ("* * * * *", &[]),
         ("0 0 13 * 5", &[(Code::DayOrWeekday, "the third field (13) or the fifth (5)")]),
-        ("0 0 */2 * 1", &[(Code::DayOrWeekday, "the third field (*/2) or the fifth (1)")]),
+        ("* */1 * * *", &[(Code::EveryMinute, "the second field (*/1)")]),
+        (
+            "0 0 */2 * 1",
+            &[
+                (Code::DayOrWeekday, "the third field (*/2) or the fifth (1)"),
+                (Code::UnevenStep, "29 and 31, and then day 1 of"),
+            ],
+        ),
+        ("0 0 */14 * *", &[(Code::UnevenStep, "names day 1, 15 and 29, and then day 1 of the next month")]),
+        ("0 0 */31 * *", &[(Code::UnevenStep, "so only day 1 of each month matches")]),
+        ("0 0 * * */2", &[(Code::UnevenStep, "it names Sunday, Tuesday, Thursday and Saturday, and then Sunday")]),
+        ("0 0 * * */7", &[(Code::UnevenStep, "so only Sunday matches")]),
+        ("0 0 */1 * */1", &[]),
+        ("0 0 1-7/2 * *", &[]),
         ("0 0 13 * *", &[]),
         (
             "*/7 * * * *",
@@ -87,5 +100,24 @@ fn a_wrong_value_that_hands_over_nothing_is_found() {
         let found = of_rest(&json!({ "metadata": { "annotations": { MANAGED_ANNOTATION: value } } }));
         let want = is_found.then_some((Code::UnknownPolicy, "metadata.annotations[cronjob-controller.dev/managed]"));
         assert_eq!(found.first().map(|fault| (fault.code, fault.field.as_str())), want, "{value:?}");
+    }
+}
+
+#[test]
+fn time_zone_that_is_not_what_its_name_says_to_most_is_found() {
+    for (zone, want) in [
+        ("Etc/GMT+2", Some("Etc/GMT+2 is 2 h behind UTC")),
+        ("Etc/GMT-14", Some("Etc/GMT-14 is 14 h ahead of UTC")),
+        ("EST", Some("without summer time; the zone of a place is such as America/New_York")),
+        ("Etc/GMT", None),
+        ("Etc/GMT+0", None),
+        ("EST5EDT", None),
+        ("Europe/Berlin", None),
+    ] {
+        let found = of_rest(&json!({ "spec": { "timeZone": zone } }));
+        let messages: Vec<&str> = found.iter().map(|fault| fault.message.as_str()).collect();
+        assert_eq!(messages.len(), usize::from(want.is_some()), "{zone}: {messages:?}");
+        assert!(want.is_none_or(|want| messages[0].contains(want)), "{zone}: {messages:?}");
+        assert!(found.iter().all(|fault| fault.code == Code::MisreadZone && fault.field == "spec.timeZone"));
     }
 }

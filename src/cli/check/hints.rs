@@ -1,0 +1,75 @@
+//! What to write in place of a schedule that Kubernetes refuses.
+//!
+//! Guarantee: a hint follows the refusal's own text, and is given only for text that other schedulers know. Pure.
+
+use crate::api::policy::SCHEDULE;
+
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// The smallest and the greatest number of each field.
+const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
+
+/// The hint for a schedule that was refused.
+pub(super) fn of(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    if lower.starts_with("rate(") || lower.starts_with("cron(") {
+        return Some(
+            "this is a schedule of AWS; for an interval write @every 5m, and for times five fields".to_owned(),
+        );
+    }
+    let fields: Vec<&str> = lower.split_whitespace().collect();
+    if matches!(fields.len(), 6 | 7) {
+        let years = if fields.len() == 7 { ", and the last (years)" } else { "" };
+        return Some(format!("schedules have five fields here; leave out the first (seconds){years}"));
+    }
+    let fields: [&str; 5] = fields.try_into().ok()?;
+    if fields
+        .iter()
+        .any(|field| field.split(',').any(|item| item == "h" || item.starts_with("h/") || item.starts_with("h(")))
+    {
+        return Some(
+            "H is Jenkins's; write a number, or let the annotation cronjob-controller.dev/spread choose".to_owned(),
+        );
+    }
+    let is_extended = |field: &str| {
+        field.split(',').any(|item| {
+            let is_last = item == "l" || item.starts_with("l-") || item == "lw";
+            let has_suffix = item.strip_suffix(['w', 'l']).is_some_and(|day| number(4, day).is_some());
+            is_last || has_suffix || item.contains('#')
+        })
+    };
+    if is_extended(fields[2]) || is_extended(fields[4]) {
+        return Some(format!("L, W and # are known to the annotation {SCHEDULE} only"));
+    }
+    if fields[4].split([',', '-']).any(|day| day == "7") {
+        return Some("Sunday is 0".to_owned());
+    }
+    fields.iter().enumerate().find_map(|(index, field)| field.split(',').find_map(|item| wrapped(index, item)))
+}
+
+/// The number of a value of the field with that index.
+fn number(field: usize, text: &str) -> Option<u32> {
+    let (first, names): (u32, &[&str]) = match field {
+        3 => (1, &MONTHS),
+        4 => (0, &DAYS),
+        _ => (0, &[]),
+    };
+    let named = names.iter().position(|name| *name == text).and_then(|at| u32::try_from(at).ok());
+    named.map(|at| first + at).or_else(|| text.parse().ok())
+}
+
+/// A range that goes on beyond the end of its field.
+fn wrapped(field: usize, item: &str) -> Option<String> {
+    let (range, step) = item.split_once('/').map_or((item, None), |(range, step)| (range, Some(step)));
+    let (from, to) = range.split_once('-')?;
+    let (from, to) = (number(field, from)?, number(field, to)?);
+    let (first, last) = FIELDS[field];
+    let part = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
+    let is_within = (first..=last).contains(&from) && (first..=last).contains(&to);
+    (from > to && step.is_none() && is_within)
+        .then(|| format!("a range ends at the end of its field; write {},{}", part(from, last), part(first, to)))
+}
+
+#[cfg(test)]
+mod tests;
