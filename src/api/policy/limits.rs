@@ -188,4 +188,4 @@ fn stuck(text: &str) -> Result<StuckAfter, String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -198,6 +198,7 @@ fn combinations_without_a_meaning_are_refused() {
         let annotations = [(NOT_BEFORE, "2027-03-01T00:00:00Z"), (name, value)];
         let error = policy(&annotations, schedule).unwrap_err();
         assert_eq!(error.to_string(), format!("{name}: {value:?} is not allowed with {with}"));
+        limits::tests::assert_is_on_the_page(name, with);
     }
     for annotations in [[(SPREAD, "5m")], [(NOT_BEFORE, "2027-03-01T00:00:00Z")], [(NOT_AFTER, "2027-03-01T00:00:00Z")]]
     {

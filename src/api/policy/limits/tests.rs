@@ -73,6 +73,14 @@ fn refused_values_are_named_with_the_reason() {
     }
 }
 
+/// The table of what cannot be combined in docs/policies.md.
+pub(in crate::api::policy) fn assert_is_on_the_page(name: &str, with: &str) {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/policies.md");
+    let prefix = "cronjob-controller.dev/";
+    let row = format!("| {} | {} |", name.strip_prefix(prefix).unwrap(), with.replace(prefix, ""));
+    assert!(std::fs::read_to_string(page).unwrap().contains(&row), "{page} should have: {row}");
+}
+
 /// Annotations, the rest of the spec, the annotation that is named, and what it cannot be combined with.
 type Forbidden<'a> = (&'a [(&'a str, &'a str)], Setting<'a>, &'a str, &'a str);
 
@@ -123,6 +131,7 @@ fn combinations_without_a_meaning_are_refused() {
         let error = limits(annotations, setting).unwrap_err();
         assert_eq!(error.annotation(), name);
         assert!(error.to_string().ends_with(&format!("is not allowed with {with}")), "{error}");
+        assert_is_on_the_page(name, with);
     }
     let allowed: [(&[(&str, &str)], Setting<'_>); 7] = [
         (&[(BACKLOG, "0")], allow()),
