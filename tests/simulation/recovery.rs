@@ -5,7 +5,8 @@
 //! itself (409 of a status, 404, 422) this doubles with each of its kind. Half a minute more is allowed: what an informer waits for
 //! after refusals, and with it a takeover, counts too.
 //!
-//! Not judged: while faults other than refusals are about, where a policy may hold the slot, and where another Job has its name.
+//! Not judged: while faults other than refusals are about, where a policy may hold the slot, where another Job has its name, and where
+//! the schedule was changed since the slot.
 
 use std::collections::BTreeMap;
 
@@ -118,6 +119,10 @@ impl Invariants {
         // By the author's clock.
         let ago = |then: Millis| TimeDelta::milliseconds(i64::try_from(sent.at.saturating_sub(then)).unwrap());
         let due: DateTime<Utc> = version.due(slot);
+        // A slot of a new schedule that was due before the change waits for the next timer, as upstream.
+        if ago(cron.scheduled_since()) < sent.clock - due {
+            return;
+        }
         let waited = (sent.clock - due).min(ago(refused.max(cron.stirred).max(cron.edited()).max(led)));
         self.coverage.count("measured", "attempt after a refusal");
         self.coverage.max("greatest", "wait after a refusal, s", u64::try_from(waited.num_seconds()).unwrap_or(0));
