@@ -216,7 +216,7 @@ fn unquoted(document: &str, error: &str) -> Option<String> {
         // What follows an alias's star is a name.
         let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
         let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
-        (is_key && !is_alias)
+        (is_key && !is_alias && error.contains(&format!("line {number} ")))
             .then(|| format!("line {number}: a value that begins with {first} needs quotes: {key}: \"{value}\""))
     })
 }

@@ -55,8 +55,8 @@ fn number(field: usize, text: &str) -> Option<u32> {
         4 => (0, &DAYS),
         _ => (0, &[]),
     };
-    let named = names.iter().position(|name| *name == text).and_then(|at| u32::try_from(at).ok());
-    named.map(|at| first + at).or_else(|| text.parse().ok())
+    let place = names.iter().position(|name| *name == text).and_then(|at| u32::try_from(at).ok());
+    place.map(|at| first + at).or_else(|| text.parse().ok())
 }
 
 /// A range that goes on beyond the end of its field.
