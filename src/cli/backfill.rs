@@ -91,7 +91,7 @@ impl Tally {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 enum Line<'a> {
-    BackfillPlan(&'a BackfillPlan),
+    Plan(&'a BackfillPlan),
     Continued(&'a Tally),
     Finished(&'a Tally),
 }
@@ -257,7 +257,7 @@ impl<'a> Screen<'a> {
     }
 
     fn plan(&mut self, plan: &BackfillPlan) -> bool {
-        self.line(&Line::BackfillPlan(plan), &plan.lines())
+        self.line(&Line::Plan(plan), &plan.lines())
     }
 
     fn continued(&mut self, tally: &Tally) -> bool {
