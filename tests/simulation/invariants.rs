@@ -107,7 +107,7 @@ pub struct Invariants {
     pub coverage: Coverage,
     /// When the create of each slot of a CronJob, by its UID, was first sent.
     pub tried: BTreeMap<(String, DateTime<Utc>), Millis>,
-    /// When a replica last deleted an unfinished Job of each CronJob.
+    /// When a replica last deleted an unfinished Job of each CronJob, or began to.
     pub replaced: BTreeMap<String, Millis>,
     /// Whether one replica's clock may be ahead of another's.
     clocks_differ: bool,

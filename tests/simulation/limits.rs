@@ -256,6 +256,9 @@ impl Invariants {
             return self.violated("5", sent.at, format!("{} sends {call} without the UID", sent.author));
         };
         let Some(job) = model.jobs.get(uid).filter(|_| body["propagationPolicy"] == "Foreground") else { return };
+        if let Some((owner, _)) = &job.owner {
+            self.replaced.insert(owner.clone(), sent.at);
+        }
         let is_again = |(_, author): (Millis, Author)| matches!(author, Author::Replica(..));
         if job.marked.is_some_and(is_again) && job.deleted.is_none() {
             let text = format!("{} sends {call} for {uid}, whose deletion was committed before", sent.author);
