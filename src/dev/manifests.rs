@@ -209,16 +209,16 @@ const ALIASED_BYTES: usize = 64 << 20;
 /// What is wrong with a document in which a value has no quotes and begins with a character that means something in YAML, as
 /// schedules do. It is the line that the parser's `error` names.
 fn unquoted(document: &str, error: &str) -> Option<String> {
-    document.lines().zip(1..).find_map(|(line, number)| {
-        let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
-        let value = value.split(" #").next().unwrap_or_default().trim();
-        let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
-        // What follows an alias's star is a name.
-        let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
-        let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
-        (is_key && !is_alias && error.contains(&format!("line {number} ")))
-            .then(|| format!("line {number}: a value that begins with {first} needs quotes: {key}: \"{value}\""))
-    })
+    let number: usize = error.split_once("line ")?.1.split(' ').next()?.parse().ok()?;
+    let line = document.lines().nth(number.checked_sub(1)?)?;
+    let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
+    let value = value.split(" #").next().unwrap_or_default().trim();
+    let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
+    // What follows an alias's star is a name.
+    let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    (is_key && !is_alias)
+        .then(|| format!("line {number}: a value that begins with {first} needs quotes: {key}: \"{value}\""))
 }
 
 /// The objects of a document: none for an empty one, and the items of a List.
