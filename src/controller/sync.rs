@@ -181,9 +181,8 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
 
 /// Drops a long template that was read, so that other CronJobs can be read meanwhile.
 fn let_go(observation: &mut Observation, reservation: &mut Option<Reservation>) {
-    if reservation.take().is_some() {
-        observation.forget_long_template();
-    }
+    drop(reservation.take());
+    observation.forget_long_template();
 }
 
 /// With `backlog: 0`: the slot that is kept from starting, after a sync at `now` that deleted Jobs for the slot `deleted_for`.

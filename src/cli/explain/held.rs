@@ -29,7 +29,7 @@ const MAX_NAMED: usize = 10;
 
 /// The first Jobs by name, and how many more there are.
 pub(super) fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -> String {
-    some_of(jobs.iter().take(MAX_NAMED).map(|job| name(job)), jobs.len())
+    some_of(jobs.iter().map(|job| name(job)), jobs.len())
 }
 
 /// The first `MAX_NAMED` of `count` names, and how many more there are.
