@@ -125,7 +125,8 @@ fn listed(values: &[u32], name: impl Fn(u32) -> String) -> String {
     joined(&parts)
 }
 
-fn joined(parts: &[String]) -> String {
+/// `a, b and c`.
+pub(super) fn joined(parts: &[String]) -> String {
     match parts {
         [init @ .., last] if !init.is_empty() => format!("{} and {last}", init.join(", ")),
         parts => parts.concat(),

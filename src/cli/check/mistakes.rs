@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Code, Fault, policies};
 use crate::api::manage::MANAGED_ANNOTATION;
+use crate::cli::words::joined;
 
 const SCHEDULE: &str = "spec.schedule";
 /// How far ahead months are looked at: four years have a leap year, except around some centuries.
@@ -127,7 +128,7 @@ fn restarting_month(day: &str) -> Option<Fault> {
         days => {
             format!(
                 "*/{step} starts over with each month: it names day {}, and then day 1 of the next month",
-                list(days)
+                joined(days)
             )
         }
     };
@@ -141,15 +142,9 @@ fn restarting_week(weekday: &str) -> Option<Fault> {
     let days: Vec<String> = DAYS.iter().step_by(usize::try_from(step).ok()?).map(|day| (*day).to_owned()).collect();
     let message = match days.as_slice() {
         [_] => format!("the step {step} is not less than the days of a week, so only Sunday matches"),
-        days => format!("*/{step} starts over with each week: it names {}, and then Sunday", list(days)),
+        days => format!("*/{step} starts over with each week: it names {}, and then Sunday", joined(days)),
     };
     Some(Fault::warning(Code::UnevenStep, SCHEDULE, message))
-}
-
-/// `a, b and c`.
-fn list(words: &[String]) -> String {
-    let (last, first) = words.split_last().map_or(("", words), |(last, first)| (last, first));
-    if first.is_empty() { last.to_owned() } else { format!("{} and {last}", first.join(", ")) }
 }
 
 /// A time zone whose name means something else to most readers.
