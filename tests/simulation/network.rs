@@ -466,7 +466,7 @@ impl tower::Service<Request<kube::client::Body>> for Network {
             match answered.await {
                 Ok(Answer::Response(response)) => {
                     network.arrived(&call, &sent, &response);
-                    let response = network.note_list(&call, response);
+                    let response = network.note_read(&call, response);
                     Ok(response)
                 }
                 Ok(Answer::Broken(why)) => Err(why.into()),
@@ -478,9 +478,9 @@ impl tower::Service<Request<kube::client::Body>> for Network {
 }
 
 impl Network {
-    /// Records the content of a list.
-    fn note_list(&self, call: &Call, response: Response<SimBody>) -> Response<SimBody> {
-        if call.kind != Kind::CronJobs || !call.is_list() || call.watch || !response.status().is_success() {
+    /// Records the content of a list, or of a live read.
+    fn note_read(&self, call: &Call, response: Response<SimBody>) -> Response<SimBody> {
+        if call.kind != Kind::CronJobs || call.is_write() || call.watch || !response.status().is_success() {
             return response;
         }
         #[derive(serde::Deserialize)]
@@ -489,9 +489,12 @@ impl Network {
         }
         let (parts, body) = response.into_parts();
         let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
-        if let Ok(list) = serde_json::from_slice::<List>(&bytes) {
-            let at = self.sim.now();
-            self.sim.state.lock().replicas[self.replica].view.listed(list.items, at);
+        let at = self.sim.now();
+        let view = &mut self.sim.state.lock().replicas[self.replica].view;
+        if !call.is_list() {
+            let _ = serde_json::from_slice::<Shown>(&bytes).map(|object| view.read(&object, at));
+        } else if let Ok(list) = serde_json::from_slice::<List>(&bytes) {
+            view.listed(list.items, at);
         }
         Response::from_parts(parts, full(bytes))
     }

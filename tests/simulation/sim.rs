@@ -358,8 +358,14 @@ impl State {
                 let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();
                 if text(object, "name") == LEASE_NAME {
                     let open = &object["metadata"]["annotations"]["cronjob-controller.dev/open-creates"];
-                    let seconds = open.as_str().and_then(|text| text.split(' ').next()?.parse::<Millis>().ok());
-                    model.creates_end.insert(holder.to_owned(), at + seconds.unwrap_or_default() * SECOND);
+                    let open =
+                        open.as_str().and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0) * SECOND;
+                    // Creates that are bounded by a lease may be committed as long as it would have lasted without its deletion.
+                    let ends = match model.creates_end.get(holder).filter(|_| change.kind == ChangeKind::Deleted) {
+                        Some(known) => known - open + open.max(LEASE.0 * SECOND),
+                        None => at + open,
+                    };
+                    model.creates_end.insert(holder.to_owned(), ends);
                     if holder != model.holder {
                         journal.note(at, format_args!("{author} -> the lease is held by {holder:?}"));
                         model.holder = holder.to_owned();

@@ -1,4 +1,4 @@
-//! What the watches of one replica have delivered.
+//! What the watches and the live reads of one replica have delivered.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,8 @@ pub struct Delivered {
     /// When this version was delivered, and the newest one before that instant.
     shown: Millis,
     earlier: u64,
+    /// The newest revision that a live read returned.
+    read: u64,
 }
 
 impl Delivered {
@@ -105,12 +107,17 @@ impl View {
             at,
             shown: at,
             earlier: 0,
+            read: 0,
         };
         let key = (metadata.namespace, metadata.name);
         match self.cron_jobs.get(&key) {
             Some(old) if old.uid != delivered.uid => drop(self.gone.insert(old.uid.clone(), at)),
             Some(old) => {
                 delivered.earlier = if old.shown == at { old.earlier } else { old.revision };
+                delivered.read = old.read;
+                if delivered.revision < old.read {
+                    (delivered.suspend, delivered.deleting) = (old.suspend, old.deleting);
+                }
                 if (old.suspend, old.deleting) == (delivered.suspend, delivered.deleting) {
                     delivered.at = old.at;
                 }
@@ -119,6 +126,22 @@ impl View {
         }
         self.gone.remove(&delivered.uid);
         self.cron_jobs.insert(key, delivered);
+    }
+
+    /// A live read, which can be ahead of the watch.
+    pub fn read(&mut self, object: &Shown, at: Millis) {
+        let key = (object.metadata.namespace.clone(), object.metadata.name.clone());
+        let revision = object.metadata.resource_version.parse().unwrap_or(0);
+        let Some(known) = self.cron_jobs.get_mut(&key).filter(|known| known.uid == object.metadata.uid) else { return };
+        if revision <= known.revision.max(known.read) {
+            return;
+        }
+        let facts = (object.is_suspended(), object.metadata.deletion_timestamp.is_some());
+        if (known.suspend, known.deleting) != facts {
+            known.at = at;
+        }
+        (known.suspend, known.deleting) = facts;
+        known.read = revision;
     }
 
     pub fn removed(&mut self, object: &Shown, at: Millis) {

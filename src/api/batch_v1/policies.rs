@@ -111,13 +111,26 @@ impl CronJob {
         Some(CountedFrom::new(time, current, generation))
     }
 
-    /// The record of decided slots that an edit from `old` at `now` removed together with the timing annotations. The
-    /// object alone does not show that it had either. `None` after any other edit.
+    /// The record of decided slots that is gone after an edit from `old` at `now`, as it would have to be now. The object alone
+    /// does not show that it had one. `None` if it has one, if its policies ask for a new one anyway, or if nothing that
+    /// the old one said is of use.
     pub fn recount_removed(&self, old: &Self, local: Zone, now: DateTime<Utc>) -> Option<CountedFrom> {
         let has_timing = |cron_job: &Self| cron_job.policies.as_ref().is_some_and(|policies| policies.has_timing());
-        let is_meant =
-            self.uid == old.uid && has_timing(old) && !has_timing(self) && self.status.counted_from.is_none();
-        is_meant.then(|| self.counted_at(self.passed_at(now, &self.status, local, now)))
+        if self.uid != old.uid || has_timing(self) || self.status.counted_from.is_some() {
+            return None;
+        }
+        let record = old.status.counted_from.as_deref();
+        let is_retimed =
+            |record: &CountedFrom| matches!(record.judge(&self.fingerprint(), None, now), Counted::Retimed { .. });
+        if has_timing(old) || record.is_some_and(is_retimed) {
+            return Some(self.counted_at(self.passed_at(now, &self.status, local, now)));
+        }
+        if self.limits().waits_after_change {
+            return None;
+        }
+        let started = self.status.last_schedule_time.unwrap_or(self.creation_timestamp);
+        let decided = old.decided_until(&old.status, now).filter(|decided| *decided > started)?;
+        Some(self.counted_at(decided))
     }
 
     /// The record with which the slots up to `slot` are decided.

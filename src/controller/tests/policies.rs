@@ -195,6 +195,58 @@ async fn edit_that_also_removes_the_record_starts_nothing_older() {
     assert_eq!(slots(&world), ["03-02T11:00"]);
 }
 
+/// Edits that follow each other before a sync, the first of them without the record.
+#[tokio::test(start_paused = true)]
+async fn record_that_goes_after_the_policies_still_counts() {
+    type Edit = &'static [(&'static str, Option<&'static str>)];
+    let rows: [(&str, &[Edit], &[&str]); 5] = [
+        ("policies, then record", &[&[("exclude", None)], &[("counted-from", None)]], &["03-02T11:00"]),
+        ("record, then policies", &[&[("counted-from", None)], &[("exclude", None)]], &["03-02T11:00"]),
+        (
+            "policies, others, record",
+            &[&[("exclude", None)], &[("not-before", None)], &[("counted-from", None)]],
+            &["03-02T11:00"],
+        ),
+        ("record alone", &[&[("counted-from", None)]], &[]),
+        ("policies alone", &[&[("exclude", None)]], &["03-02T11:00"]),
+    ];
+    for (name, edits, expected) in rows {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        create(&world, json!({ "schedule": "0 * * * *" }), &[("exclude", "Mon")]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:30:00Z").await;
+        for edit in edits {
+            annotate(&world, edit).await;
+        }
+        world.pass_until("2026-03-02T11:30:00Z").await;
+        stop.cancel();
+        assert_eq!(slots(&world), expected, "{name}");
+        assert_ne!(counted_from(&world).await, "", "{name}");
+    }
+}
+
+/// The record goes while nothing but it says that a slot is decided.
+#[tokio::test(start_paused = true)]
+async fn record_that_goes_long_after_the_policies_still_counts() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "0 * * * *" }), &[("exclude", "Mon")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:30:00Z").await;
+    annotate(&world, &[("exclude", None)]).await;
+    world.pass_until("2026-03-02T10:40:00Z").await;
+    let record = counted_from(&world).await;
+    annotate(&world, &[("counted-from", None)]).await;
+    world.pass_until("2026-03-02T10:50:00Z").await;
+    assert_eq!(counted_from(&world).await, record);
+    world.pass_until("2026-03-02T11:10:00Z").await;
+    // A slot has started since: the record says nothing more, and is not written again.
+    annotate(&world, &[("counted-from", None)]).await;
+    world.pass_until("2026-03-02T11:30:00Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), ["03-02T11:00"]);
+    assert_eq!(counted_from(&world).await, "");
+}
+
 /// This process sees the edit late, and leads after the one that recorded it in time has died.
 #[tokio::test(start_paused = true)]
 async fn record_of_an_earlier_leader_counts_and_not_when_a_standby_saw_the_edit() {
