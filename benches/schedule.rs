@@ -5,7 +5,7 @@ use std::hint::black_box;
 use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
 use schedule::missed::{Observed, most_recent_schedule_time, next_requeue_time};
-use schedule::{Calendar, ClockChanges, Exclusions, Lines, Schedule, Zone};
+use schedule::{Calendar, ClockChanges, Evaluation, Exclusions, Lines, Schedule, Zone};
 
 const SPECS: &[&str] = &[
     "* * * * *",
@@ -33,7 +33,7 @@ fn schedules(c: &mut Criterion) {
         // Ten years of downtime.
         let observed = Observed { creation: at(1_477_000_000), last_schedule: None, starting_deadline_seconds: None };
         c.bench_function(&format!("missed {spec}"), |b| {
-            b.iter(|| most_recent_schedule_time(black_box(&observed), from, &schedule, true));
+            b.iter(|| most_recent_schedule_time(black_box(&observed), from, &Evaluation::of(&schedule), true));
         });
     }
 }
@@ -91,8 +91,9 @@ fn worst(c: &mut Criterion) {
         let observed = Observed { creation: at(now - age), last_schedule: None, starting_deadline_seconds: None };
         c.bench_function(&format!("evaluate {name}"), |b| {
             b.iter(|| {
-                let found = most_recent_schedule_time(black_box(&observed), at(now), &schedule, true).ok();
-                next_requeue_time(&observed, at(now), &schedule, found.as_ref())
+                let found =
+                    most_recent_schedule_time(black_box(&observed), at(now), &Evaluation::of(&schedule), true).ok();
+                next_requeue_time(&observed, at(now), &Evaluation::of(&schedule), found.as_ref())
             });
         });
     }

@@ -25,7 +25,7 @@ use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt;
 use parking_lot::Mutex;
-use schedule::{Zone, missed};
+use schedule::{Evaluation, Zone, missed};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -580,7 +580,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn next_scheduled_time(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let (schedule, now) = (cron_job.schedule(self.parts.local_zone)?, self.parts.clock.now());
         let observed = cron_job.observed(&cron_job.status, now);
-        let slot = missed::next_requeue_time(&observed, cron_job.nominal(now), schedule, None)?;
+        let slot = missed::next_requeue_time(&observed, cron_job.nominal(now), &Evaluation::of(schedule), None)?;
         Some(cron_job.due(slot))
     }
 }

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 use schedule::missed::{Observed, most_recent_schedule_time};
-use schedule::{Schedule, Zone};
+use schedule::{Evaluation, Schedule, Zone};
 
 /// One item of a field's list, in the whole grammar.
 fn item(min: u32, max: u32, names: &'static [&'static str]) -> BoxedStrategy<String> {
@@ -135,7 +135,7 @@ proptest! {
             match schedule.next_after(t) {
                 Some(next) if next <= now => { newest = Some(next); t = next; }
                 _ => {
-                    let found = most_recent_schedule_time(&observed, now, &schedule, true);
+                    let found = most_recent_schedule_time(&observed, now, &Evaluation::of(&schedule), true);
                     prop_assert_eq!(found.map(|found| found.most_recent).unwrap_or_default(), newest);
                     break;
                 }

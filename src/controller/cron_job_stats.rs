@@ -3,14 +3,14 @@
 //! Guarantees: pure. Every slot is counted at most once, under the one reason for which it was started or not, however
 //! many syncs see it. One that was held counts once more when it starts or when a change passes over it. Nothing is decided
 //! here: the counts cover the decisions of syncs, and the slots between two decisions, which were not started. At most
-//! [`AT_MOST`] of those are counted.
+//! [`AT_MOST`] of those are counted, and fewer if each takes a long search.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::most_recent_schedule_time;
-use schedule::{Schedule, Zone};
+use schedule::{Evaluation, Schedule, Zone};
 
 use super::plan::{Note, Skip, Verdict};
 use crate::api::Uid;
@@ -18,6 +18,8 @@ use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
 /// The maximum number of slots counted between two decisions.
 pub const AT_MOST: u64 = 1_000;
+/// How many steps the search for them takes, and no more slots are counted: a minutely schedule takes two for each.
+const STEPS: u32 = 50_000;
 
 /// The statistics of one CronJob.
 #[derive(Clone, Debug)]
@@ -188,9 +190,11 @@ impl CronJobStats {
         let from = self.decided;
         self.decided = from.max(slot);
         let Some(schedule) = schedule(cron_job, local).filter(|_| from < slot) else { return 0 };
+        let schedule = &Evaluation::of(schedule);
         let passed = std::iter::successors(schedule.next_after(from), |slot| schedule.next_after(*slot));
         let limit = usize::try_from(AT_MOST).unwrap_or(usize::MAX);
-        passed.take_while(|passed| *passed <= slot).take(limit).count() as u64
+        let is_counted = |passed: &DateTime<Utc>| *passed <= slot && schedule.steps_taken() < STEPS;
+        passed.take_while(is_counted).take(limit).count() as u64
     }
 }
 
@@ -207,7 +211,7 @@ fn last_decided(cron_job: &CronJob) -> DateTime<Utc> {
 /// The newest slot that came due, or else the time from which slots are counted; `None` without a valid schedule.
 fn newest_slot(cron_job: &CronJob, local: Zone, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let (observed, now) = (cron_job.observed(&cron_job.status, now), cron_job.nominal(now));
-    let found = most_recent_schedule_time(&observed, now, schedule(cron_job, local)?, false).ok()?;
+    let found = most_recent_schedule_time(&observed, now, &Evaluation::of(schedule(cron_job, local)?), false).ok()?;
     Some(found.most_recent.unwrap_or(found.earliest))
 }
 

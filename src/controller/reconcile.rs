@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::Schedule;
+use schedule::Evaluation;
 use schedule::missed::{Missed, MostRecent, Observed};
 
 use super::conditions;
@@ -224,11 +224,13 @@ impl<'a> Sync<'a> {
                 return Ok(self.wait_for_an_edit(Skip::Invalid));
             }
         };
+        let schedule = &Evaluation::of(schedule);
         let is_paused = self.is_paused();
         self.warn_of_overtaken_slots(schedule);
         match self.find_starts(schedule, true) {
             Err(error) => {
-                let cause = if std::ptr::eq(schedule, own) { error.to_string() } else { NO_SLOT_LEFT.to_owned() };
+                let cause =
+                    if std::ptr::eq(schedule.schedule(), own) { error.to_string() } else { NO_SLOT_LEFT.to_owned() };
                 let text = format!("invalid schedule: {} : {cause}", cron_job.spec.recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
                 Ok(self.wait_for_an_edit(Skip::Invalid))
@@ -251,7 +253,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed, schedule: &Schedule) -> Decided<Outcome> {
+    fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed, schedule: &Evaluation<'_>) -> Decided<Outcome> {
         let cron_job = self.draft.base;
         let spec = &cron_job.spec;
         if is_too_late(slot, spec.starting_deadline_seconds, self.nominal_now()) {
@@ -302,7 +304,7 @@ impl<'a> Sync<'a> {
     /// would run at the same time. Repeating the earlier create gives its result. If the slot may no longer start, since its
     /// starting deadline has passed or the schedule or a policy was changed, the sync waits until the create can no longer
     /// be committed, and then reads the Job.
-    fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
+    fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Decided<Option<Outcome>> {
         let cron_job = self.draft.base;
         let unknown =
             |pending: &PendingCreate| pending.slot < slot && self.draft.status.last_schedule_time < Some(pending.slot);
@@ -319,7 +321,7 @@ impl<'a> Sync<'a> {
         if let Some(wait) = pending.wait {
             let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.nominal_now());
             let is_decided = cron_job.decided_until(&self.draft.status, self.now) >= Some(pending.slot);
-            if is_late || is_decided || !schedule.has(pending.slot) {
+            if is_late || is_decided || !schedule.schedule().has(pending.slot) {
                 return Ok(Some(self.come_back_after(wait, schedule)));
             }
             if self.limits.replace_waits
@@ -345,7 +347,7 @@ impl<'a> Sync<'a> {
     /// Whether a create of the last leader could be committed beside the next step. Under Forbid and Replace this is
     /// the create of an earlier slot without a visible Job. For a Job that is to be deleted it is a repeat of its own
     /// create.
-    fn an_earlier_leader_may_interfere(&self, slot: DateTime<Utc>, schedule: &Schedule) -> bool {
+    fn an_earlier_leader_may_interfere(&self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> bool {
         let status = &self.draft.status;
         let has_earlier = || {
             let from = status.last_schedule_time.unwrap_or(self.draft.base.creation_timestamp);
@@ -361,7 +363,7 @@ impl<'a> Sync<'a> {
     }
 
     /// Decides nothing about the due slots, and requeues after `wait`, or at the next slot if that is earlier.
-    fn come_back_after(&self, wait: TimeDelta, schedule: &Schedule) -> Outcome {
+    fn come_back_after(&self, wait: TimeDelta, schedule: &Evaluation<'_>) -> Outcome {
         let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
         let next = self.wait_for_next_slot(schedule).next_slot();
         Outcome::Requeue(Requeue { slot: next.map_or(back, |next| next.slot.min(back)) })
@@ -372,7 +374,7 @@ impl<'a> Sync<'a> {
         name: &ObjectName,
         slot: DateTime<Utc>,
         missed: Missed,
-        schedule: &Schedule,
+        schedule: &Evaluation<'_>,
     ) -> Decided<Outcome> {
         match &self.observation.create {
             None => {
@@ -413,7 +415,7 @@ impl<'a> Sync<'a> {
 
     /// A Job with the slot's name exists. If it belongs to this CronJob, an earlier sync made it and could not write
     /// the status. If it belongs to another owner, the slot is skipped with one Warning, and the next slot is tried.
-    fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
+    fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Decided<Outcome> {
         let job = match self.observation.live_job(name) {
             Some(Ok(job)) => Arc::clone(job),
             Some(Err(error)) => return failed(error.clone()),

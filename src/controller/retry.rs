@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::missed;
+use schedule::{Evaluation, missed};
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
@@ -84,7 +84,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn end_of_due_slot(&self, cron_job: &CronJob, next: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
         let (schedule, now) = (cron_job.schedule(self.parts.local_zone)?, self.parts.clock.now());
         let observed = cron_job.observed(&cron_job.status, now);
-        let (slot, _) = missed::next_schedule_time(&observed, cron_job.nominal(now), schedule).ok()?;
+        let (slot, _) = missed::next_schedule_time(&observed, cron_job.nominal(now), &Evaluation::of(schedule)).ok()?;
         let deadline = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
         let end = deadline.and_then(|deadline| cron_job.due(slot?).checked_add_signed(deadline));
         slot.and(end.into_iter().chain(next).min())

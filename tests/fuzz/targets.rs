@@ -23,7 +23,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
 use schedule::missed::{self, Observed};
-use schedule::{Schedule, Zone};
+use schedule::{Evaluation, Schedule, Zone};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,9 @@ fn search(schedule: &Schedule, length: usize) {
     ];
     for start in starts.map(time) {
         black_box(schedule.next(start));
-        let steps = schedule.steps_of_next(start) as usize;
+        let evaluation = Evaluation::of(schedule);
+        evaluation.next_after(start);
+        let steps = evaluation.steps_taken() as usize;
         assert!(steps <= of_search, "{steps} steps after {start} for {length} bytes");
         let mut last = start;
         for _ in 0..3 {
@@ -83,10 +85,10 @@ fn search(schedule: &Schedule, length: usize) {
             let now = time("2026-11-21T12:00:00Z");
             let steps = missed::steps_of_evaluation(&observed, now, schedule) as usize;
             assert!(steps <= of_evaluation, "{steps} steps since {start} for {length} bytes");
-            if let Ok((Some(slot), _)) = missed::next_schedule_time(&observed, now, schedule) {
+            if let Ok((Some(slot), _)) = missed::next_schedule_time(&observed, now, &Evaluation::of(schedule)) {
                 assert!(slot <= now && (slot > start || start > now), "{slot} is due at {now}, after {start}");
             }
-            black_box(missed::next_requeue_time(&observed, now, schedule, None));
+            black_box(missed::next_requeue_time(&observed, now, &Evaluation::of(schedule), None));
         }
     }
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::{ControllerKind, Manage, ObjectName, Uid};
-use schedule::missed;
+use schedule::{Evaluation, missed};
 
 use crate::faults::has_slow_admission;
 use crate::model::{Author, Condition, Cron, Job, Model};
@@ -122,7 +122,8 @@ impl Sim {
         }
         let asked_at = self.wall(self.now() - LATE);
         let nominal = asked_at - version.offset();
-        let slot = missed::next_schedule_time(&version.observed(asked_at)?, nominal, &schedule).ok()?.0?;
+        let slot =
+            missed::next_schedule_time(&version.observed(asked_at)?, nominal, &Evaluation::of(&schedule)).ok()?.0?;
         // Slots of one minute share a name, and the first has the Job.
         let name = version.controller_kind().child_name(&cron.name, slot);
         if model.all_jobs_of(uid).any(|job| job.name == name) {
@@ -150,7 +151,12 @@ impl Sim {
             return None;
         }
         let now = self.wall(self.now());
-        let slot = missed::next_requeue_time(&version.observed(now)?, now - version.offset(), &schedule, None)?;
+        let slot = missed::next_requeue_time(
+            &version.observed(now)?,
+            now - version.offset(),
+            &Evaluation::of(&schedule),
+            None,
+        )?;
         let next = version.due(slot);
         let controller = state.leader()?.1.controller.upgrade()?;
         let (queue, key) = (controller.queue(), ObjectName::new(cron.namespace.as_str(), cron.name.as_str()));

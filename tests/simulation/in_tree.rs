@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use http::Method;
+use schedule::Evaluation;
 use schedule::missed::{self, Observed};
 use serde_json::{Value, json};
 
@@ -58,7 +59,7 @@ fn due(model: &Model, uid: &str, cron: &Cron, now: DateTime<Utc>) -> Option<Due>
         last_schedule: version.last_schedule_time(),
         starting_deadline_seconds: version.deadline(),
     };
-    let slot = missed::next_schedule_time(&observed, now, &schedule).ok()?.0?;
+    let slot = missed::next_schedule_time(&observed, now, &Evaluation::of(&schedule)).ok()?.0?;
     let active = version.active();
     if version.policy() == "Forbid" && !active.is_empty() {
         return None;

@@ -8,6 +8,7 @@
 //! a CronJob is said once an hour.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Evaluation;
 use schedule::missed::newest_start;
 
 use crate::invariants::Invariants;
@@ -38,7 +39,7 @@ impl Invariants {
         let version = cron.newest();
         let Some(schedule) = version.schedule().filter(|schedule| schedule.interval().is_none()) else { return };
         let nominal = clock - version.offset();
-        let newest = newest_start(&schedule, nominal - TimeDelta::days(1), nominal);
+        let newest = newest_start(&Evaluation::of(&schedule), nominal - TimeDelta::days(1), nominal);
         let is_late = |slot: &DateTime<Utc>| nominal - *slot > IN_TIME;
         let Some(slot) = newest.filter(is_late).filter(|slot| !waiting::is_name_used(model, cron, *slot)) else {
             return;

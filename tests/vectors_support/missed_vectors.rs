@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::{Missed, Observed, next_requeue_time, next_schedule_time};
-use schedule::{Schedule, Zone};
+use schedule::{Evaluation, Schedule, Zone};
 use serde::Deserialize;
 
 use super::support::check_file;
@@ -58,13 +58,13 @@ fn judge(row: &Row, delta: TimeDelta) -> Result<(), String> {
         starting_deadline_seconds: row.starting_deadline_seconds,
     };
 
-    match (next_schedule_time(&observed, row.now, &schedule), &row.error) {
+    match (next_schedule_time(&observed, row.now, &Evaluation::of(&schedule)), &row.error) {
         (Ok((next, missed)), None) if next == row.next_schedule_time && missed == row.missed.into() => {}
         (Err(err), Some(expected)) if err.to_string() == *expected => {}
         (got, _) => return Err(format!("next_schedule_time is {got:?}")),
     }
 
-    let requeue = next_requeue_time(&observed, row.now, &schedule, None);
+    let requeue = next_requeue_time(&observed, row.now, &Evaluation::of(&schedule), None);
     let nanos = requeue.map_or(i64::MIN, |t| nanos_between(row.now, t + delta));
     if nanos == row.requeue_after_nanos { Ok(()) } else { Err(format!("the requeue is {requeue:?}: {nanos}")) }
 }

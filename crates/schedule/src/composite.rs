@@ -8,6 +8,8 @@
 //! and only the lines that have the day are asked for its slots. It ends after [`MOST_BARREN`] such days without a slot, which
 //! only a gap of the clock can make. Forty years hold every recurrence of the calendar, 29 February on a given weekday included.
 
+use std::sync::OnceLock;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::calendar::{Calendar, ClockChanges, LeftOut, NoCalendar};
@@ -35,7 +37,20 @@ pub(crate) struct Composite {
     calendar: Calendar,
     /// The days of the lines that are not excluded every year. `None` if nothing is excluded.
     open: Option<OpenDays>,
+    never_fires: Kept,
 }
+
+/// What follows from the rest, once it was asked for.
+#[derive(Clone, Debug, Default)]
+struct Kept(OnceLock<bool>);
+
+impl PartialEq for Kept {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Kept {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
@@ -92,7 +107,7 @@ impl Composite {
         let bounds_only =
             Calendar { not_before: calendar.not_before, not_after: calendar.not_after, ..Calendar::default() };
         if calendar == bounds_only {
-            Ok(Self { source: Source::Every(delay), calendar, open: None })
+            Ok(Self { source: Source::Every(delay), calendar, open: None, never_fires: Kept::default() })
         } else {
             Err(NoCalendar)
         }
@@ -117,7 +132,8 @@ impl Composite {
             };
             OpenDays::new(&calendar.exclude, days)
         });
-        Self { source: Source::Lines { zone, written, lines, at: at.into() }, calendar, open }
+        let source = Source::Lines { zone, written, lines, at: at.into() };
+        Self { source, calendar, open, never_fires: Kept::default() }
     }
 
     /// The zone of the fields.
@@ -185,7 +201,7 @@ impl Composite {
     /// Whether there is no slot at all, whatever the time. Excluded dates of forty years from 1970 on, or from the first
     /// bound on, look like those of all years.
     pub fn never_fires(&self, steps: &mut Steps) -> bool {
-        match &self.source {
+        *self.never_fires.0.get_or_init(|| match &self.source {
             Source::Every(_) => self.next(-LATEST_ORIGIN, i64::MAX, steps).is_none(),
             Source::Lines { at, .. } => {
                 let is_allowed =
@@ -193,7 +209,7 @@ impl Composite {
                 let origin = self.calendar.start().unwrap_or(0).clamp(0, LATEST_ORIGIN) - 1;
                 !at.iter().any(is_allowed) && self.next(origin, i64::MAX, steps).is_none()
             }
-        }
+        })
     }
 
     fn next_of_lines(&self, lines: &[Line], zone: Zone, from: i64, last: i64, steps: &mut Steps) -> Option<i64> {

@@ -18,6 +18,7 @@
 mod calendar;
 mod civil;
 mod composite;
+mod evaluation;
 mod exclusions;
 mod fields;
 pub mod missed;
@@ -32,6 +33,7 @@ use chrono::{DateTime, Days, NaiveTime, TimeDelta, Timelike, Utc};
 
 pub use calendar::{Calendar, ClockChanges, LeftOut, NoCalendar, Nominal};
 use composite::Composite;
+pub use evaluation::Evaluation;
 pub use exclusions::{ExcludeError, Exclusions};
 pub use fields::FieldValues;
 use fields::{Fields, Search};
@@ -92,14 +94,6 @@ impl Schedule {
     /// The next instant strictly after `t` and not after `until`. Nothing later is looked at.
     pub fn next_until(&self, t: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.search(t, until, &mut Steps::new())
-    }
-
-    /// How many steps [`Schedule::next_after`] takes, of some five nanoseconds each: a measure of its cost that does not depend
-    /// on the machine.
-    pub fn steps_of_next(&self, t: DateTime<Utc>) -> u32 {
-        let mut steps = Steps::new();
-        self.search(t, DateTime::<Utc>::MAX_UTC, &mut steps);
-        steps.taken()
     }
 
     /// The next instant strictly after `t` and not after `until`.

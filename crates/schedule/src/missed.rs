@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-use super::{Kind, Schedule, Steps};
+use super::{Evaluation, Kind, Schedule};
 
 /// The fields of a CronJob that determine its due starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,43 +74,28 @@ const MAX_DURATION: i64 = i64::MAX / 1_000_000_000;
 pub fn most_recent_schedule_time(
     o: &Observed,
     now: DateTime<Utc>,
-    schedule: &Schedule,
+    schedule: &Evaluation<'_>,
     include_deadline: bool,
-) -> Result<MostRecent, InvalidSchedule> {
-    most_recent(o, now, schedule, include_deadline, &mut Steps::new())
-}
-
-fn most_recent(
-    o: &Observed,
-    now: DateTime<Utc>,
-    schedule: &Schedule,
-    include_deadline: bool,
-    steps: &mut Steps,
 ) -> Result<MostRecent, InvalidSchedule> {
     let mut earliest = o.last();
     if let Some(seconds) = o.starting_deadline_seconds.filter(|_| include_deadline) {
         earliest = earliest.max(saturating_sub(now, seconds));
     }
-    let found = most_recent_after(earliest, now, schedule, steps);
+    let found = most_recent_after(earliest, now, schedule);
     let is_without = found.most_recent.or(found.upcoming).is_none();
-    if is_without && never_fires(schedule, steps) { Err(InvalidSchedule) } else { Ok(found) }
+    if is_without && never_fires(schedule) { Err(InvalidSchedule) } else { Ok(found) }
 }
 
 /// The same, whether or not the schedule ever fires.
-fn most_recent_after(
-    earliest: DateTime<Utc>,
-    now: DateTime<Utc>,
-    schedule: &Schedule,
-    steps: &mut Steps,
-) -> MostRecent {
-    let first = schedule.search(earliest, DateTime::<Utc>::MAX_UTC, steps);
+fn most_recent_after(earliest: DateTime<Utc>, now: DateTime<Utc>, schedule: &Evaluation<'_>) -> MostRecent {
+    let first = schedule.next_after(earliest);
     let upcoming = first.filter(|first| now < *first);
     let found = |most_recent, missed| MostRecent { earliest, most_recent, upcoming, missed };
 
     let Some(first) = first.filter(|first| *first <= now) else { return found(None, Missed::None) };
-    let Some(second) = schedule.search(first, now, steps) else { return found(Some(first), Missed::None) };
+    let Some(second) = schedule.next_until(first, now) else { return found(Some(first), Missed::None) };
     let missed = if estimate(first, second, now) > FEW { Missed::Many } else { Missed::Few };
-    found(Some(newest(schedule, first, second, now, steps)), missed)
+    found(Some(newest(schedule, first, second, now)), missed)
 }
 
 /// The start that is due at `now`, if any, and the estimate of starts missed before it. The caller warns of [`Missed::Many`]
@@ -118,7 +103,7 @@ fn most_recent_after(
 pub fn next_schedule_time(
     o: &Observed,
     now: DateTime<Utc>,
-    schedule: &Schedule,
+    schedule: &Evaluation<'_>,
 ) -> Result<(Option<DateTime<Utc>>, Missed), InvalidSchedule> {
     most_recent_schedule_time(o, now, schedule, true).map(|found| (found.most_recent, found.missed))
 }
@@ -134,35 +119,24 @@ pub fn next_schedule_time(
 pub fn next_requeue_time(
     o: &Observed,
     now: DateTime<Utc>,
-    schedule: &Schedule,
+    schedule: &Evaluation<'_>,
     known: Option<&MostRecent>,
-) -> Option<DateTime<Utc>> {
-    next_requeue(o, now, schedule, known, &mut Steps::new())
-}
-
-fn next_requeue(
-    o: &Observed,
-    now: DateTime<Utc>,
-    schedule: &Schedule,
-    known: Option<&MostRecent>,
-    steps: &mut Steps,
 ) -> Option<DateTime<Utc>> {
     let known = known.filter(|known| known.earliest == o.last()).copied();
-    let found = known.unwrap_or_else(|| most_recent_after(o.last(), now, schedule, steps));
+    let found = known.unwrap_or_else(|| most_recent_after(o.last(), now, schedule));
     match found.most_recent {
-        Some(newest) => schedule.search(newest, DateTime::<Utc>::MAX_UTC, steps),
+        Some(newest) => schedule.next_after(newest),
         None => found.upcoming,
     }
 }
 
-/// How many steps it takes to find the start that is due and then the time of the next requeue, as every sync does. See
-/// [`Schedule::steps_of_next`].
+/// How many steps it takes to find the start that is due and then the time of the next requeue, as every sync does.
 pub fn steps_of_evaluation(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> u32 {
-    let mut steps = Steps::new();
-    if let Ok(found) = most_recent(o, now, schedule, true, &mut steps) {
-        next_requeue(o, now, schedule, Some(&found), &mut steps);
+    let schedule = &Evaluation::of(schedule);
+    if let Ok(found) = most_recent_schedule_time(o, now, schedule, true) {
+        next_requeue_time(o, now, schedule, Some(&found));
     }
-    steps.taken()
+    schedule.steps_taken()
 }
 
 /// Whether nothing is ever due, as upstream: a deadline of 0 has passed whenever a sync looks. The starts of an `@every` count from
@@ -174,7 +148,7 @@ pub fn is_never_due(schedule: &Schedule, starting_deadline_seconds: Option<i64>)
 }
 
 /// The newest start after `after` and not after `until`, if there is one.
-pub fn newest_start(schedule: &Schedule, after: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub fn newest_start(schedule: &Evaluation<'_>, after: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let observed = Observed { creation: after, last_schedule: None, starting_deadline_seconds: None };
     most_recent_schedule_time(&observed, until, schedule, false).ok()?.most_recent
 }
@@ -183,12 +157,12 @@ pub fn newest_start(schedule: &Schedule, after: DateTime<Utc>, until: DateTime<U
 ///
 /// The number of searches grows with `most`, and with the logarithm of the time since `after`, whatever lies between.
 pub fn newest_starts(
-    schedule: &Schedule,
+    schedule: &Evaluation<'_>,
     after: DateTime<Utc>,
     until: DateTime<Utc>,
     most: usize,
 ) -> VecDeque<DateTime<Utc>> {
-    if let Some(interval) = schedule.interval() {
+    if let Some(interval) = schedule.schedule().interval() {
         return newest_of_interval(schedule, interval, after, until, most);
     }
     let mut found = VecDeque::new();
@@ -222,7 +196,7 @@ pub fn newest_starts(
 
 /// The starts of an `@every` count from `after`, so that a search from any other time finds others.
 fn newest_of_interval(
-    schedule: &Schedule,
+    schedule: &Evaluation<'_>,
     interval: TimeDelta,
     after: DateTime<Utc>,
     until: DateTime<Utc>,
@@ -242,13 +216,13 @@ fn saturating_sub(t: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
 }
 
 /// Upstream detects this by searching from Go's zero time, which a failed search returns.
-fn never_fires(schedule: &Schedule, steps: &mut Steps) -> bool {
-    if let Kind::Composite(composite) = &schedule.0 {
-        return composite.never_fires(steps);
+fn never_fires(schedule: &Evaluation<'_>) -> bool {
+    if let Kind::Composite(composite) = &schedule.schedule().0 {
+        return composite.never_fires(&mut schedule.steps());
     }
     let zero =
         NaiveDate::from_ymd_opt(1, 1, 1).map_or(DateTime::<Utc>::MIN_UTC, |d| d.and_time(NaiveTime::MIN).and_utc());
-    schedule.search(zero, DateTime::<Utc>::MAX_UTC, steps).is_none()
+    schedule.next_after(zero).is_none()
 }
 
 /// Upstream's estimate: how often the first interval fits into the time since the first start.
@@ -259,26 +233,18 @@ fn estimate(first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> 
 
 /// The newest start not after `now`, given the first two, which are not after it. The first interval sets the first distance to
 /// look back.
-fn newest(
-    schedule: &Schedule,
-    first: DateTime<Utc>,
-    second: DateTime<Utc>,
-    now: DateTime<Utc>,
-    steps: &mut Steps,
-) -> DateTime<Utc> {
-    if let Some(interval) = schedule.interval().map(|interval| interval.num_seconds()) {
-        let count = (schedule.latest(now) - second).num_seconds() / interval;
+fn newest(schedule: &Evaluation<'_>, first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
+    if let Some(interval) = schedule.schedule().interval().map(|interval| interval.num_seconds()) {
+        let count = (schedule.schedule().latest(now) - second).num_seconds() / interval;
         return second + TimeDelta::try_seconds(count * interval).unwrap_or_default();
     }
-    let mut within = |after: DateTime<Utc>, until: DateTime<Utc>| schedule.search(after, until, steps);
-
     // Searches backward from `now`, four times as far each time, until a start follows the position. What has none is not
     // searched again.
     let mut best = second;
     let mut none_after = now;
     let mut stride = second - first;
     while let Some(place) = now.checked_sub_signed(stride).filter(|place| *place > best) {
-        if let Some(next) = within(place, none_after) {
+        if let Some(next) = schedule.next_until(place, none_after) {
             best = next;
             break;
         }
@@ -287,17 +253,17 @@ fn newest(
     }
     // While another start follows the best one, halves the distance to the position after which none follows.
     loop {
-        let mut next = within(best, none_after);
+        let mut next = schedule.next_until(best, none_after);
         if next.is_none() && none_after < now {
             // Around a change of offset, a search from an earlier position may find what one from a later position does not.
-            next = within(best, now);
+            next = schedule.next_until(best, now);
             none_after = now;
         }
         let Some(next) = next else { break };
         best = next;
         while none_after - best >= TimeDelta::seconds(60) {
             let middle = best + (none_after - best) / 2;
-            let Some(next) = within(middle, none_after) else {
+            let Some(next) = schedule.next_until(middle, none_after) else {
                 // No start follows this position, so the search goes on before it.
                 none_after = middle;
                 continue;

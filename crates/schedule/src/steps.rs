@@ -1,8 +1,8 @@
 //! The steps that a search takes.
 //!
-//! Guarantees: the count depends only on the schedule and the instants, never on time or on the machine. One count is used for
-//! a whole evaluation of a CronJob. When [`Steps::MOST`] are taken, a search ends without a result; no schedule that can be
-//! parsed comes near, whatever the time, as the tests hold.
+//! Guarantees: the count depends only on the schedule, the instants and what was asked of it before, never on time or on the
+//! machine. One count is used for a whole evaluation of a CronJob. When [`Steps::MOST`] are taken, a search ends without a
+//! result; no schedule that can be parsed comes near, whatever the time and however many slots wait, as the tests hold.
 
 use crate::zone::Zone;
 

@@ -5,7 +5,7 @@
 //! for long. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::{Zone, missed};
+use schedule::{Evaluation, Zone, missed};
 
 use crate::api::batch_v1::CronJob;
 
@@ -49,7 +49,9 @@ fn next_run(cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) -> Option<DateTi
     // The search takes a later time for now, at which a deadline must not have passed already.
     let deadline = &mut observed.starting_deadline_seconds;
     *deadline = deadline.map(|seconds| seconds.saturating_add(AHEAD.num_seconds()));
-    missed::next_schedule_time(&observed, cron_job.nominal(now + AHEAD), cron_job.schedule(zone)?).ok()?.0
+    missed::next_schedule_time(&observed, cron_job.nominal(now + AHEAD), &Evaluation::of(cron_job.schedule(zone)?))
+        .ok()?
+        .0
 }
 
 #[cfg(test)]

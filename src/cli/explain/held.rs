@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use schedule::Zone;
 use schedule::missed::newest_start;
+use schedule::{Evaluation, Zone};
 
 use super::rehearsal::Rehearsal;
 use super::{Case, Facts, MANY, MAX_WARNINGS, State};
@@ -141,7 +141,7 @@ impl Case<'_> {
         let status = settlement.status.as_ref().map_or(&cron_job.status, |write| &write.status);
         let until = cron_job.decided_until(status, self.now)?;
         let last = self.last_slot().unwrap_or(cron_job.creation_timestamp);
-        let slot = newest_start(self.schedule()?, last, until)?;
+        let slot = newest_start(&Evaluation::of(self.schedule()?), last, until)?;
         if is_too_late(slot, cron_job.spec.starting_deadline_seconds, until) {
             return None;
         }

@@ -7,7 +7,7 @@
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::{Observed, next_schedule_time};
-use schedule::{Schedule, Zone};
+use schedule::{Evaluation, Schedule, Zone};
 
 use super::old_slots::left_out;
 use super::read::Seen;
@@ -45,7 +45,7 @@ pub(super) fn find(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Vec<Finding>
 
 /// The slot that the in-tree controller would start at `now`.
 pub(super) fn in_tree_slot(cron_job: &CronJob, own: &Schedule, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let slot = next_schedule_time(&observed(cron_job), now, own).ok()?.0?;
+    let slot = next_schedule_time(&observed(cron_job), now, &Evaluation::of(own)).ok()?.0?;
     in_tree_finds(cron_job, own, now).then_some(slot)
 }
 
@@ -77,7 +77,7 @@ fn in_tree_finds(cron_job: &CronJob, own: &Schedule, now: DateTime<Utc>) -> bool
 /// The slot that is due here, and that the in-tree controller would lose.
 fn lost(seen: &Seen, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<Finding> {
     let cron_job = &seen.cron_job;
-    let slot = next_schedule_time(&observed(cron_job), now, own).ok()?.0?;
+    let slot = next_schedule_time(&observed(cron_job), now, &Evaluation::of(own)).ok()?.0?;
     if in_tree_finds(cron_job, own, now) || seen.has_job_of(slot) {
         return None;
     }

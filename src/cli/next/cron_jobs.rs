@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, TimeDelta, Utc};
-use schedule::{LeftOut, Schedule, Zone, missed};
+use schedule::{Evaluation, LeftOut, Schedule, Zone, missed};
 use serde::Serialize;
 
 use super::twin_note;
@@ -212,7 +212,9 @@ pub(crate) fn slots_after(
     let schedule = valid_schedule(cron_job, zone);
     let is_counted = cron_job.creation_timestamp > DateTime::UNIX_EPOCH;
     let first = schedule.and_then(|schedule| match schedule.interval().filter(|_| is_counted) {
-        Some(_) => missed::next_requeue_time(&cron_job.observed(&cron_job.status, now), start, schedule, None),
+        Some(_) => {
+            missed::next_requeue_time(&cron_job.observed(&cron_job.status, now), start, &Evaluation::of(schedule), None)
+        }
         None => schedule.next_after(start),
     });
     std::iter::successors(first, move |slot| schedule?.next_after(*slot))

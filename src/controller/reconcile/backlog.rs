@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::Schedule;
+use schedule::Evaluation;
 use schedule::missed::newest_starts;
 
 use super::{Sync, is_too_late, old_at};
@@ -33,7 +33,7 @@ pub(super) enum Choice {
 
 impl Sync<'_> {
     /// Chooses among the due slots, of which `newest` is the newest.
-    pub(super) fn choose(&mut self, newest: DateTime<Utc>, schedule: &Schedule) -> Choice {
+    pub(super) fn choose(&mut self, newest: DateTime<Utc>, schedule: &Evaluation<'_>) -> Choice {
         match self.limits.backlog {
             Some(0) if self.is_passed_over(newest) => Choice::PassedOver,
             None | Some(0) => Choice::Start { slot: newest, next: None },
@@ -41,7 +41,7 @@ impl Sync<'_> {
         }
     }
 
-    fn oldest_waiting(&mut self, most: usize, newest: DateTime<Utc>, schedule: &Schedule) -> Choice {
+    fn oldest_waiting(&mut self, most: usize, newest: DateTime<Utc>, schedule: &Evaluation<'_>) -> Choice {
         let observed = self.observed();
         let last = observed.last_schedule.unwrap_or(observed.creation);
         let mut waiting = self.waiting(last, most, newest, schedule);
@@ -53,7 +53,7 @@ impl Sync<'_> {
     }
 
     /// Says that slots were waiting when another controller started a newer one.
-    pub(super) fn warn_of_overtaken_slots(&mut self, schedule: &Schedule) {
+    pub(super) fn warn_of_overtaken_slots(&mut self, schedule: &Evaluation<'_>) {
         let Some(most) = self.limits.backlog.filter(|most| *most > 0) else { return };
         let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
         let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };
@@ -79,7 +79,7 @@ impl Sync<'_> {
         last: DateTime<Utc>,
         most: usize,
         newest: DateTime<Utc>,
-        schedule: &Schedule,
+        schedule: &Evaluation<'_>,
     ) -> VecDeque<DateTime<Utc>> {
         let mut found = newest_starts(schedule, last, newest, most);
         found.retain(|slot| self.is_startable(*slot));
@@ -140,7 +140,7 @@ impl Sync<'_> {
     }
 
     /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
-    pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
+    pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         self.tell(EventType::Normal, PASSED_OVER, passed_over(0));
         self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
         if self.blocker().is_none() {

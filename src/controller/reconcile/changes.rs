@@ -4,6 +4,7 @@
 //! see the record and say nothing. A slot that has its Job, may have it, or could not start anyway is not passed over.
 
 use chrono::{DateTime, Utc};
+use schedule::Evaluation;
 use schedule::missed::newest_start;
 
 use super::{Sync, is_too_late};
@@ -44,7 +45,7 @@ impl Sync<'_> {
         let known =
             [from, self.observation.pending_create.map(|pending| pending.slot), self.observation.name_taken_reported];
         let from = known.into_iter().flatten().fold(last, DateTime::max);
-        let Some(slot) = newest_start(schedule, from, until) else { return };
+        let Some(slot) = newest_start(&Evaluation::of(schedule), from, until) else { return };
         if is_too_late(slot, cron_job.spec.starting_deadline_seconds, self.nominal_now()) {
             return;
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::Schedule;
+use schedule::Evaluation;
 use schedule::missed::{self, InvalidSchedule, MostRecent};
 
 use super::{Decided, Sync, failed, missed_schedule, needs, newest_unrecorded};
@@ -165,7 +165,7 @@ impl Sync<'_> {
     }
 
     /// Records that the slot waits for other Jobs.
-    pub(super) fn skip_for(&mut self, blocker: Blocker, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
+    pub(super) fn skip_for(&mut self, blocker: Blocker, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         let skip = match blocker {
             Blocker::Forbid => Skip::Forbid(slot),
             Blocker::MaxConcurrent(_) => Skip::MaxConcurrent(slot),
@@ -225,7 +225,7 @@ impl Sync<'_> {
     }
 
     /// Leaves out a slot because of the failures before it. With `after-change: wait` it does not start later either.
-    pub(super) fn skip_for_failures(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
+    pub(super) fn skip_for_failures(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         self.draft.verdict = Verdict::Skipped(Skip::Paused(slot));
         if self.limits.waits_after_change {
             self.draft.counted(self.draft.base.counted_at(slot));
@@ -270,7 +270,11 @@ impl Sync<'_> {
     }
 
     /// With `replace-waits`: deletes the running Jobs and waits until every child is gone, as far as a live read shows.
-    pub(super) fn replace_and_wait(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
+    pub(super) fn replace_and_wait(
+        &mut self,
+        slot: DateTime<Utc>,
+        schedule: &Evaluation<'_>,
+    ) -> Decided<Option<Outcome>> {
         let active =
             self.draft.status.active.iter().map(|reference| (reference.uid.clone(), self.name_of(&reference.name)));
         let mut present: Vec<(Uid, ObjectName)> = active.collect();
@@ -311,7 +315,7 @@ impl Sync<'_> {
     }
 
     /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.
-    pub(super) fn nothing_due(&mut self, schedule: &Schedule) -> Verdict {
+    pub(super) fn nothing_due(&mut self, schedule: &Evaluation<'_>) -> Verdict {
         if self.draft.base.spec.starting_deadline_seconds.is_none() {
             return Verdict::NothingDue;
         }
@@ -343,7 +347,7 @@ impl Sync<'_> {
     /// Finds the newest slot that may be due. What it finds is kept for [`Self::next_slot`], which would search for it again.
     pub(super) fn find_starts(
         &mut self,
-        schedule: &Schedule,
+        schedule: &Evaluation<'_>,
         include_deadline: bool,
     ) -> Result<MostRecent, InvalidSchedule> {
         let now = self.nominal_now();
@@ -353,18 +357,18 @@ impl Sync<'_> {
     }
 
     /// When the next slot is due.
-    pub(super) fn next_slot(&self, schedule: &Schedule) -> Option<DateTime<Utc>> {
+    pub(super) fn next_slot(&self, schedule: &Evaluation<'_>) -> Option<DateTime<Utc>> {
         let known = self.starts.as_ref();
         let slot = missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule, known)?;
         Some(self.draft.base.due(slot))
     }
 
-    pub(super) fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {
+    pub(super) fn wait_for_next_slot(&self, schedule: &Evaluation<'_>) -> Outcome {
         self.next_slot(schedule).map_or(Outcome::Done, |slot| Outcome::Requeue(Requeue { slot }))
     }
 
     /// Requeues at the next slot, or at `time` if that is earlier and in the future.
-    fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Schedule) -> Outcome {
+    fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Evaluation<'_>) -> Outcome {
         let outcome = self.wait_for_next_slot(schedule);
         let Some(time) = time.filter(|time| *time > self.now) else { return outcome };
         Outcome::Requeue(Requeue { slot: outcome.next_slot().map_or(time, |next| next.slot.min(time)) })

@@ -10,7 +10,7 @@ use proptest::sample::select;
 use super::*;
 use crate::civil::SECONDS_PER_DAY;
 use crate::missed::{Observed, most_recent_schedule_time, newest_starts, next_requeue_time};
-use crate::{LineError, Zone};
+use crate::{Evaluation, LineError, Zone};
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
@@ -807,7 +807,7 @@ proptest! {
             listed.filter(|nominal| nominal.left_out.is_none()).map(|nominal| nominal.slot.timestamp()).collect();
         prop_assert_eq!(&kept, &got, "{} in {} after {}", text, zone, unix(from));
         let observed = Observed { creation: unix(from), last_schedule: None, starting_deadline_seconds: None };
-        let missed = most_recent_schedule_time(&observed, unix(until), &schedule, true);
+        let missed = most_recent_schedule_time(&observed, unix(until), &Evaluation::of(&schedule), true);
         prop_assert_eq!(
             missed.map(|found| found.most_recent.map(|t| t.timestamp())).unwrap_or_default(),
             got.last().copied(),
@@ -844,13 +844,13 @@ proptest! {
         for last_schedule in [None, Some(unix(from))] {
             let creation = unix(if last_schedule.is_some() { from - 7 } else { from });
             let observed = Observed { creation, last_schedule, starting_deadline_seconds: None };
-            let newest = most_recent_schedule_time(&observed, unix(until), &schedule, true);
+            let newest = most_recent_schedule_time(&observed, unix(until), &Evaluation::of(&schedule), true);
             let newest = newest.map(|found| found.most_recent.map(|t| t.timestamp())).unwrap_or_default();
             prop_assert_eq!(newest, want.last().copied());
-            let next = next_requeue_time(&observed, unix(until), &schedule, None).map(|t| t.timestamp());
+            let next = next_requeue_time(&observed, unix(until), &Evaluation::of(&schedule), None).map(|t| t.timestamp());
             prop_assert_eq!(next, later.first().copied(), "the next after {}", until);
         }
-        let starts = newest_starts(&schedule, unix(from), unix(until), most);
+        let starts = newest_starts(&Evaluation::of(&schedule), unix(from), unix(until), most);
         let starts: Vec<i64> = starts.iter().map(DateTime::timestamp).collect();
         prop_assert_eq!(&starts, &want[want.len().saturating_sub(most)..]);
     }

@@ -226,12 +226,16 @@ fn due_starts_counts_and_requeues() {
             starting_deadline_seconds: *deadline,
         };
         let schedule = parse(spec);
-        let got = next_schedule_time(&observed, at(now), &schedule);
+        let got = next_schedule_time(&observed, at(now), &Evaluation::of(&schedule));
         assert_eq!(got, Ok((due.map(at), *missed)), "{name}");
-        assert_eq!(next_requeue_time(&observed, at(now), &schedule, None), requeue.map(at), "{name}");
+        assert_eq!(next_requeue_time(&observed, at(now), &Evaluation::of(&schedule), None), requeue.map(at), "{name}");
         for include in [true, false] {
-            let known = most_recent_schedule_time(&observed, at(now), &schedule, include).unwrap();
-            assert_eq!(next_requeue_time(&observed, at(now), &schedule, Some(&known)), requeue.map(at), "{name}");
+            let known = most_recent_schedule_time(&observed, at(now), &Evaluation::of(&schedule), include).unwrap();
+            assert_eq!(
+                next_requeue_time(&observed, at(now), &Evaluation::of(&schedule), Some(&known)),
+                requeue.map(at),
+                "{name}"
+            );
         }
     }
 }
@@ -240,10 +244,12 @@ fn due_starts_counts_and_requeues() {
 fn requeue_of_a_known_newest_start_takes_one_search() {
     let (creation, now) = (at("1990-01-01T00:00:00Z"), at("2026-01-02T00:00:00Z"));
     for spec in ["30 2 29 2 *", "0 0 31 1,12 *", "TZ=Europe/Berlin 30 2 29 2 *"] {
-        let (schedule, mut steps) = (parse(spec), Steps::new());
+        let schedule = parse(spec);
         let observed = Observed { creation, last_schedule: None, starting_deadline_seconds: None };
-        let newest = most_recent(&observed, now, &schedule, true, &mut steps).unwrap().most_recent.unwrap();
-        let most = steps.taken() + schedule.steps_of_next(newest);
+        let evaluation = Evaluation::of(&schedule);
+        let newest = most_recent_schedule_time(&observed, now, &evaluation, true).unwrap().most_recent.unwrap();
+        evaluation.next_after(newest);
+        let most = evaluation.steps_taken();
         assert!(steps_of_evaluation(&observed, now, &schedule) <= most, "{spec}: {most}");
     }
 }
@@ -255,7 +261,7 @@ fn the_earliest_time_is_the_last_start_else_the_creation_else_the_deadline() {
     let earliest = |last: Option<&str>, deadline, include| {
         let creation = at("2026-01-01T08:10:00Z");
         let observed = Observed { creation, last_schedule: last.map(at), starting_deadline_seconds: deadline };
-        most_recent_schedule_time(&observed, now, &schedule, include).unwrap().earliest
+        most_recent_schedule_time(&observed, now, &Evaluation::of(&schedule), include).unwrap().earliest
     };
     assert_eq!(earliest(None, None, true), at("2026-01-01T08:10:00Z"));
     assert_eq!(earliest(Some("2026-01-01T09:00:00Z"), None, true), at("2026-01-01T09:00:00Z"));
@@ -272,8 +278,8 @@ fn a_schedule_that_never_fires_is_invalid_and_needs_no_timer() {
             Observed { creation: at("2026-01-01T00:00:00Z"), last_schedule: None, starting_deadline_seconds: None };
         let schedule = parse(spec);
         let now = at("2026-01-02T00:00:00Z");
-        assert_eq!(next_schedule_time(&observed, now, &schedule), Err(InvalidSchedule), "{spec}");
-        assert_eq!(next_requeue_time(&observed, now, &schedule, None), None, "{spec}");
+        assert_eq!(next_schedule_time(&observed, now, &Evaluation::of(&schedule)), Err(InvalidSchedule), "{spec}");
+        assert_eq!(next_requeue_time(&observed, now, &Evaluation::of(&schedule), None), None, "{spec}");
     }
 }
 
@@ -285,10 +291,10 @@ fn the_ends_of_time_do_not_overflow() {
             for starting_deadline_seconds in [None, Some(0), Some(i64::MIN), Some(i64::MAX)] {
                 let observed = Observed { creation, last_schedule: None, starting_deadline_seconds };
                 let schedule = parse(spec);
-                if let Ok((Some(due), _)) = next_schedule_time(&observed, now, &schedule) {
+                if let Ok((Some(due), _)) = next_schedule_time(&observed, now, &Evaluation::of(&schedule)) {
                     assert!(due <= now);
                 }
-                next_requeue_time(&observed, now, &schedule, None);
+                next_requeue_time(&observed, now, &Evaluation::of(&schedule), None);
             }
         }
     }

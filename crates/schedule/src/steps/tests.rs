@@ -8,13 +8,17 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::fields::Search;
-use crate::missed::{Observed, newest_start, newest_starts, steps_of_evaluation};
+use crate::missed::{
+    Observed, most_recent_schedule_time, newest_start, newest_starts, next_requeue_time, steps_of_evaluation,
+};
 use crate::steps::Steps;
-use crate::{Calendar, ClockChanges, Exclusions, Kind, Lines, Schedule, Zone};
+use crate::{Calendar, ClockChanges, Evaluation, Exclusions, Kind, Lines, Schedule, Zone};
 
 /// The most steps of a search and of an evaluation, for any text and any time.
 const OF_SEARCH: u32 = 20_000;
 const OF_EVALUATION: u32 = 70_000;
+/// The same for a sync of a CronJob of which a hundred slots may wait, each on lines of its own.
+const OF_BACKLOG: u32 = 300_000;
 
 /// Starting deadlines, in seconds.
 const DEADLINES: [Option<i64>; 4] = [None, Some(60), Some(200 * 86_400), Some(6_000 * 86_400)];
@@ -47,6 +51,12 @@ fn all_but_gaps(step: usize) -> Exclusions {
         open = sunday.succ_opt().unwrap();
     }
     Exclusions::parse(&format!("{text}{open}/9999-12-31")).unwrap()
+}
+
+fn steps_of_next(schedule: &Schedule, t: DateTime<Utc>) -> u32 {
+    let evaluation = Evaluation::of(schedule);
+    evaluation.next_after(t);
+    evaluation.steps_taken()
 }
 
 fn hostile() -> Vec<(&'static str, &'static str, Calendar)> {
@@ -189,7 +199,7 @@ fn every_search_and_evaluation_has_few_steps_whatever_the_text_says() {
     for (name, zone_name, calendar) in hostile() {
         let schedule = composite(zone(zone_name), &calendar);
         for now in INSTANTS.map(at) {
-            assert!(schedule.steps_of_next(now) <= OF_SEARCH, "{name} at {now}: {}", schedule.steps_of_next(now));
+            assert!(steps_of_next(&schedule, now) <= OF_SEARCH, "{name} at {now}: {}", steps_of_next(&schedule, now));
             for age in [TimeDelta::minutes(1), TimeDelta::days(300), TimeDelta::days(7_000)] {
                 for deadline in DEADLINES {
                     let creation = now - age;
@@ -203,6 +213,46 @@ fn every_search_and_evaluation_has_few_steps_whatever_the_text_says() {
             }
         }
     }
+}
+
+/// What a sync looks for at most: the slot that is due, the slots that wait for it, whether there were more, and the next one.
+#[test]
+fn every_sync_has_few_steps_whatever_waits() {
+    for (name, zone_name, calendar) in hostile() {
+        let schedule = composite(zone(zone_name), &calendar);
+        for now in INSTANTS.map(at) {
+            for age in [TimeDelta::minutes(1), TimeDelta::days(300), TimeDelta::days(7_000)] {
+                let observed =
+                    Observed { creation: now - age, last_schedule: None, starting_deadline_seconds: Some(60) };
+                let evaluation = &Evaluation::of(&schedule);
+                let found =
+                    [true, false].map(|deadline| most_recent_schedule_time(&observed, now, evaluation, deadline).ok());
+                newest_starts(evaluation, now - age, now, 100);
+                evaluation.next_after(now - age);
+                next_requeue_time(&observed, now, evaluation, found[1].as_ref());
+                let steps = evaluation.steps_taken();
+                assert!(steps <= OF_BACKLOG, "{name} at {now}, {age} old: {steps}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whether_a_recurrence_ever_fires_is_searched_for_once() {
+    let calendar = Calendar {
+        lines: Some(lines(|at| format!("{} 3 6 1 *", at % 60))),
+        exclude: Exclusions::parse("01-06,2026-01-06").unwrap(),
+        ..Calendar::default()
+    };
+    let schedule = composite(zone("Europe/Berlin"), &calendar);
+    let observed = Observed { creation: at(INSTANTS[4]), last_schedule: None, starting_deadline_seconds: None };
+    let steps = || {
+        let evaluation = Evaluation::of(&schedule);
+        most_recent_schedule_time(&observed, at(INSTANTS[6]), &evaluation, true).unwrap_err();
+        evaluation.steps_taken()
+    };
+    let first = steps();
+    assert!(steps() < first, "{first}");
 }
 
 /// What is not counted is not bounded.
@@ -248,9 +298,22 @@ fn each_part_of_a_search_counts_its_steps() {
         ("a day that is never open", with("0 3 6 1 *", "01-06", upstream), midday("2026-05-01"), 1, 10),
     ];
     for (name, schedule, from, least, most) in rows {
-        let steps = schedule.steps_of_next(from);
+        let steps = steps_of_next(&schedule, from);
         assert!((least..=most).contains(&steps), "{name}: {steps}");
     }
+}
+
+#[test]
+fn slots_that_wait_count_their_steps() {
+    let schedule = composite(
+        zone("Europe/Berlin"),
+        &Calendar { lines: Some(lines(|at| format!("{} {} * * *", at % 60, 3 + at / 60))), ..Calendar::default() },
+    );
+    let evaluation = Evaluation::of(&schedule);
+    let newest = newest_starts(&evaluation, at(INSTANTS[1]), at(INSTANTS[4]), 100);
+    assert_eq!(newest.len(), 100);
+    let least = 100 * u32::try_from(Lines::MOST).unwrap();
+    assert!(evaluation.steps_taken() > least, "{}", evaluation.steps_taken());
 }
 
 #[test]
@@ -329,7 +392,7 @@ proptest! {
         };
         let schedule = composite(zone(tz.name()), &calendar);
         let from = DateTime::from_timestamp(t, 0).unwrap();
-        let steps = schedule.steps_of_next(from);
+        let steps = steps_of_next(&schedule, from);
         prop_assert!(steps <= OF_SEARCH, "{steps}");
         let until = from + TimeDelta::days(400);
         let next = schedule.next_after(from);
@@ -376,8 +439,8 @@ proptest! {
         let after = until - TimeDelta::seconds(length);
         let all: Vec<_> = std::iter::successors(schedule.next_until(after, until), |last| schedule.next_until(*last, until)).collect();
         let want = &all[all.len().saturating_sub(most)..];
-        prop_assert_eq!(newest_starts(&schedule, after, until, most), want, "{} after {}", spec, after);
-        prop_assert_eq!(newest_start(&schedule, after, until), all.last().copied());
+        prop_assert_eq!(newest_starts(&Evaluation::of(&schedule), after, until, most), want, "{} after {}", spec, after);
+        prop_assert_eq!(newest_start(&Evaluation::of(&schedule), after, until), all.last().copied());
     }
 }
 
@@ -387,8 +450,8 @@ fn the_newest_starts_of_a_burst_long_ago_take_few_searches() {
     for spec in all {
         let schedule = Schedule::parse_standard(spec, Zone::UTC).unwrap();
         let (after, until) = (at("2020-01-01T00:00:00Z"), at("2026-11-26T12:00:00Z"));
-        let newest = newest_starts(&schedule, after, until, 100);
+        let newest = newest_starts(&Evaluation::of(&schedule), after, until, 100);
         assert_eq!(newest.len(), 100, "{spec}");
-        assert_eq!(newest.back().copied(), newest_start(&schedule, after, until), "{spec}");
+        assert_eq!(newest.back().copied(), newest_start(&Evaluation::of(&schedule), after, until), "{spec}");
     }
 }

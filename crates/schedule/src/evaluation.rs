@@ -1,0 +1,49 @@
+//! All searches for the slots of one CronJob that belong together.
+//!
+//! Guarantees: they take from one count of steps, which ends them when it is used up, and what one search found is not searched
+//! for again by the next.
+
+use std::cell::{RefCell, RefMut};
+
+use chrono::{DateTime, Utc};
+
+use crate::Schedule;
+use crate::steps::Steps;
+
+/// A schedule during one evaluation.
+#[derive(Debug)]
+pub struct Evaluation<'s> {
+    schedule: &'s Schedule,
+    steps: RefCell<Steps>,
+}
+
+impl<'s> Evaluation<'s> {
+    /// No step is taken yet.
+    pub fn of(schedule: &'s Schedule) -> Self {
+        Self { schedule, steps: RefCell::new(Steps::new()) }
+    }
+
+    /// The schedule.
+    pub fn schedule(&self) -> &'s Schedule {
+        self.schedule
+    }
+
+    /// As [`Schedule::next_after`].
+    pub fn next_after(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.next_until(t, DateTime::<Utc>::MAX_UTC)
+    }
+
+    /// As [`Schedule::next_until`].
+    pub fn next_until(&self, t: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.schedule.search(t, until, &mut self.steps())
+    }
+
+    /// How many steps were taken, of some ten nanoseconds each: a measure of the cost that does not depend on the machine.
+    pub fn steps_taken(&self) -> u32 {
+        self.steps().taken()
+    }
+
+    pub(crate) fn steps(&self) -> RefMut<'_, Steps> {
+        self.steps.borrow_mut()
+    }
+}
