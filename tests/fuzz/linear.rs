@@ -12,8 +12,9 @@ use cronjob_controller::api::{Interner, Object};
 use cronjob_controller::cli::check::{CheckFormat, Rules, Source, check};
 use cronjob_controller::cli::cluster::Known;
 use cronjob_controller::cli::explain::read::Said;
-use cronjob_controller::cli::explain::{Facts, InCharge};
+use cronjob_controller::cli::explain::{Facts, InCharge, explain};
 use cronjob_controller::cli::list::listing;
+use cronjob_controller::cli::next::cron_jobs::{Answer, CronJobRuns, Question};
 use cronjob_controller::cli::output::{Format, render};
 use cronjob_controller::cli::slots::slots;
 use schedule::Zone;
@@ -48,7 +49,8 @@ pub fn patch(input: &[u8]) {
     stepped(input.len(), 1_000, 200_000, || targets::patch(input));
 }
 
-/// A CronJob, with its Jobs and with each line as what an Event says, is listed, and its slots are told.
+/// A CronJob, with its Jobs and with each line as what an Event says, is listed and explained, and its slots are told, those
+/// to come as well.
 pub fn reports(input: &[u8]) {
     let text = String::from_utf8_lossy(input).into_owned();
     let interner = Interner::default();
@@ -69,6 +71,14 @@ pub fn reports(input: &[u8]) {
         warnings: Ok(events.clone()),
         lease: None,
     };
+    let (cron_job, question) = (
+        Arc::clone(&facts.cron_job),
+        Question { zone: Zone::UTC, seed: Arc::default(), from: None, count: 1_000, all: true },
+    );
+    stepped(input.len(), 1_000, 1_000_000, || {
+        black_box(render(&explain(&facts, Zone::UTC, now()), Format::Table));
+        black_box(render(&Answer::Each(vec![CronJobRuns::of(&cron_job, &question, now())]), Format::Table));
+    });
     let known = [Known { facts, events }];
     // There are at most 2,880 slots, and a search finds each of them.
     stepped(input.len(), 1_000, 1_000_000, || {

@@ -28,11 +28,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Runs `read` on an input of `length` bytes. It may use `per_byte` bytes of memory for each of them, plus a constant.
-fn bounded(length: usize, per_byte: usize, anyway: usize, read: impl FnOnce()) {
-    let most = measure(read).bytes_max;
+/// Runs `read` on an input of `length` bytes. It may use `per_byte` bytes of memory for each of them, plus a constant, and
+/// allocate that much `turns` times in all: work that grows faster than its input also allocates more.
+fn bounded(length: usize, per_byte: usize, anyway: usize, turns: usize, read: impl FnOnce()) {
+    let used = measure(read);
     let allowed = (length * per_byte + anyway) as u64;
-    assert!(most <= allowed, "{most} bytes at once for {length}, and {allowed} are allowed");
+    assert!(used.bytes_max <= allowed, "{} bytes at once for {length}, and {allowed} are allowed", used.bytes_max);
+    let allowed = allowed * turns as u64;
+    assert!(used.bytes_total <= allowed, "{} bytes in all for {length}, and {allowed} are allowed", used.bytes_total);
 }
 
 fn text(input: &[u8]) -> String {
@@ -52,7 +55,7 @@ fn most_steps(length: usize) -> (usize, usize) {
 /// A schedule: every search moves forward and ends, from any start, after steps that grow with the length of the text at most.
 pub fn schedule(input: &[u8]) {
     let text = text(input);
-    bounded(text.len(), 32, 64 * 1024, || {
+    bounded(text.len(), 32, 64 * 1024, 3, || {
         if let Ok(schedule) = Schedule::parse_standard(&text, Zone::UTC) {
             search(&schedule, text.len());
         }
@@ -99,7 +102,7 @@ pub fn policies(input: &[u8]) {
     let own = Schedule::parse_standard("TZ=Europe/Berlin 30 2 * * *", Zone::UTC).unwrap();
     search(&own, 10);
     for annotation in policy::ANNOTATIONS {
-        bounded(text.len(), 128, 64 * 1024, || {
+        bounded(text.len(), 128, 64 * 1024, 3, || {
             let reading = PolicyReading::of([(annotation.name, &*text), (policy::DST, "once")], "30 2 * * *");
             let Some(Ok(policy)) = reading.map(|reading| reading.policy) else { return };
             search(policy.schedule(&own), text.len());
@@ -128,7 +131,7 @@ struct MadeReference {
 pub fn object(input: &[u8]) {
     let text = text(input);
     let (slot, interner) = (time("2026-11-21T12:00:00Z"), Interner::default());
-    bounded(text.len(), 24, 64 * 1024, || {
+    bounded(text.len(), 24, 64 * 1024, 3, || {
         if let Ok(cron_job) = CronJob::decode(&text, &interner) {
             black_box(cron_job.timing(Zone::UTC));
             if let Ok(body) = job_from_template(&cron_job, slot, Zone::UTC) {
@@ -145,7 +148,7 @@ pub fn object(input: &[u8]) {
 /// asking, but not without a wait.
 pub fn watch(input: &[u8]) {
     let asked = Arc::new(AtomicUsize::new(0));
-    bounded(input.len(), 24, 512 * 1024, || {
+    bounded(input.len(), 24, 512 * 1024, 6, || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(follow::<CronJob>(input, &asked));
         runtime.block_on(follow::<Job>(input, &asked));
@@ -207,7 +210,7 @@ pub fn patch(input: &[u8]) {
             ask(&server, "POST", COLLECTION, kind, input).await;
         }
     };
-    bounded(input.len(), 1024, 8 * 1024 * 1024, || runtime.block_on(talk));
+    bounded(input.len(), 1024, 8 * 1024 * 1024, 3, || runtime.block_on(talk));
 }
 
 /// Sends a request; the server's answer must be an object.
@@ -233,7 +236,7 @@ impl Environment for Nowhere {
 /// A command line, one argument per line: it is parsed, or every fault is a sentence.
 pub fn flags(input: &[u8]) {
     let text = text(input);
-    bounded(text.len(), 64, 1024 * 1024, || {
+    bounded(text.len(), 128, 1024 * 1024, 3, || {
         if let Err(error) = dispatch::parse(std::iter::once("cronjob-controller").chain(text.lines()), &Nowhere) {
             assert!(!error.sentences().is_empty() && error.sentences().iter().all(|sentence| !sentence.is_empty()));
         }
@@ -243,7 +246,7 @@ pub fn flags(input: &[u8]) {
 /// A file of manifests: each object that is read has the fields that a request needs. Alias expansion is bounded.
 pub fn manifest(input: &[u8]) {
     let text = text(input);
-    bounded(text.len(), 256, 32 * 1024 * 1024, || {
+    bounded(text.len(), 256, 32 * 1024 * 1024, 3, || {
         for manifest in manifests::parse("input.yaml", &text).unwrap_or_default() {
             assert!(manifest.object["metadata"]["name"].is_string(), "{manifest:?}");
         }
