@@ -111,6 +111,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "in-tree controller writes",
             "taken back in the very moment",
             "handed over again",
+            "given back by a manifest that says suspend: false",
             "given back to the in-tree controller",
             "handed over again by it",
             "in-tree controller starts a Job",

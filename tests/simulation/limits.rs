@@ -267,8 +267,7 @@ impl Invariants {
         self.beside_lingering_ones(model, job, call, sent);
     }
 
-    /// Whether a deletion may change nothing: the author's sync began before its watch showed the first one, or Replace deletes
-    /// an active Job whether or not it is terminating, as upstream.
+    /// Whether a deletion may change nothing: the author's sync began before its watch showed the first one.
     pub fn is_excused_deletion(&mut self, model: &Model, call: &Call, sent: &Sent) -> bool {
         let uid = call.json()["preconditions"]["uid"].as_str().map(str::to_owned);
         let Some(job) = uid.and_then(|uid| model.jobs.get(&uid)).filter(|job| job.deleting) else { return false };
@@ -278,17 +277,7 @@ impl Invariants {
             self.coverage.count("excused", "terminating Job deleted again by a sync that began before");
             return true;
         }
-        // As far as the author's watch has shown.
-        let is_unfinished = job.ended_with.is_none_or(|end| sight.is_some_and(|sight| sight.revision < end));
-        let Some((owner, _)) = job.owner.as_ref().filter(|_| is_unfinished) else { return false };
-        let versions =
-            model.crons.get(owner).map(|cron| cron.since(sent.view.as_ref().map_or(0, |view| view.revision)));
-        let replaces = |version: &Version| version.policy() == "Replace" && !version.replace_waits();
-        let is_excused = versions.is_some_and(|versions| versions.iter().any(replaces));
-        if is_excused {
-            self.coverage.count("excused", "terminating Job deleted again to be replaced, as upstream");
-        }
-        is_excused
+        false
     }
 
     /// No stuck Job is deleted while others that were linger, as the author has seen for long enough.

@@ -60,7 +60,7 @@ impl Version {
     /// By the annotation, where it is handed over; in these worlds a released CronJob is suspended for all replicas.
     pub fn is_suspended(&self) -> bool {
         let annotations = &self.object["metadata"]["annotations"];
-        if annotations[MANAGED_ANNOTATION] == "true" {
+        if annotations[MANAGED_ANNOTATION] == "true" && self.spec()["suspend"] == true {
             annotations[SUSPEND_ANNOTATION] == "true"
         } else {
             annotations[SHARED] == "true" || self.spec()["suspend"] == true
@@ -69,7 +69,7 @@ impl Version {
 
     /// Whether the in-tree controller manages it, where CronJobs are handed over.
     pub fn is_taken_back(&self) -> bool {
-        self.object["metadata"]["annotations"][MANAGED_ANNOTATION] != "true"
+        self.object["metadata"]["annotations"][MANAGED_ANNOTATION] != "true" || self.spec()["suspend"] != true
     }
 
     pub fn deadline(&self) -> Option<i64> {

@@ -148,7 +148,12 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             sim.state.lock().wanted_back.insert(key, (edit.cron_job, *again));
         }
         Action::GiveBack(again) => {
-            give(sim, edit.cron_job, true);
+            if again.is_multiple_of(2) {
+                give(sim, edit.cron_job, true);
+            } else {
+                // The annotation of the handover is not the tool's own, so it stays.
+                patch("given back by a manifest that says suspend: false", json!({"spec": {"suspend": false}}));
+            }
             sim.plan(at + again, Act::HandOver(edit.cron_job));
         }
         Action::Revert => {

@@ -73,7 +73,7 @@ impl Shown {
     fn is_suspended(&self) -> bool {
         let is_true =
             |name| self.metadata.annotations.as_ref().is_some_and(|all| all.get(name).is_some_and(|v| v == "true"));
-        if is_true(MANAGED_ANNOTATION) {
+        if is_true(MANAGED_ANNOTATION) && self.spec.suspend == Some(true) {
             is_true(SUSPEND_ANNOTATION)
         } else {
             is_true(SHARED) || self.spec.suspend == Some(true)
