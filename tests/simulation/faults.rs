@@ -15,6 +15,12 @@ pub fn has_slow_admission() -> bool {
     *VALUE.get_or_init(|| std::env::var("SIM_NEW").map_or(HAS_SLOW_ADMISSION, |value| value == "1"))
 }
 
+/// Whether each world has a takeover that the faults around it make hard: `SIM_TAKEOVER=1` in the environment.
+pub fn has_takeover_everywhere() -> bool {
+    static VALUE: OnceLock<bool> = OnceLock::new();
+    *VALUE.get_or_init(|| std::env::var("SIM_TAKEOVER").is_ok_and(|value| value == "1"))
+}
+
 /// One fault with a duration.
 #[derive(Clone, Debug)]
 pub struct Fault {

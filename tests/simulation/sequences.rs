@@ -5,7 +5,7 @@
 
 use cronjob_controller::api::policy::AFTER_CHANGE;
 
-use crate::faults::{Fault, FaultKind as F};
+use crate::faults::{self, Fault, FaultKind as F};
 use crate::limits;
 use crate::policies;
 use crate::rng::Rng;
@@ -91,7 +91,7 @@ impl Scenario {
     /// The leader crashes or hangs just before or after it starts Jobs, and the watch of Jobs, or that of CronJobs, shows
     /// the others nothing from before until after they took over. Some operators delete the lease then.
     fn take_over(&mut self, rng: &mut Rng) {
-        if rng.percent(60) {
+        if rng.percent(60) && !faults::has_takeover_everywhere() {
             return;
         }
         let at = self.before_a_minute(rng, 45 * SECOND);
