@@ -164,7 +164,7 @@ pub fn run(
             let handovers = wait(migrate::hand_over(scope, request, flags, clock.now()))?;
             Ok(Answer { text: render(&handovers, *format), is_good: handovers.is_good() })
         }
-        Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref())),
+        Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref(), clock.now())),
         Command::SetSuspended(target, suspend, flags) => {
             wait(suspend::set_suspended(target, *suspend, flags, clock.now()))
         }

@@ -18,13 +18,14 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use kube::Client;
 use serde::Serialize;
 
-use super::cluster::Scope;
-use super::explain::read::{Target, list};
+use super::cluster::{ControllerFlags, Scope};
+use super::explain::InCharge;
+use super::explain::read::{Target, find_in_charge, list};
 use super::output::{Format, count, moment};
 use super::{Answer, CliError, trigger};
 use crate::api::backfill::Backfill;
-use crate::api::batch_v1::Job;
-use crate::api::{ControllerKind, Object as _, Uid};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::terminal::PlainText;
 use plan::{BackfillPlan, Question};
 use run::{ClusterCronJob, Run, Stored, decode_job};
@@ -97,7 +98,8 @@ enum Line<'a> {
 }
 
 /// Backfills the CronJob that `target` names. What it says before its end goes to `print`, which returns false if that
-/// cannot be written; then it stops, and the next call continues.
+/// cannot be written; then it stops, and the next call continues. If another controller runs the CronJob, or none that is known,
+/// a line on stderr says so first.
 ///
 /// # Errors
 /// When the cluster cannot be reached, the CronJob cannot be backfilled, or the API server refuses a write.
@@ -109,7 +111,11 @@ pub async fn backfill(
 ) -> Result<Answer, CliError> {
     let (client, namespace) = Scope::from(target.clone()).connect().await?;
     let namespace = namespace.unwrap_or_default();
-    backfill_with(&client, target.controller_kind, (&namespace, &target.name), request, clock, print).await
+    let mut note = |text: &PlainText| {
+        // Nothing is left to tell a user whose terminal is gone.
+        let _ = error_output().write_all(text.as_bytes());
+    };
+    backfill_with(&client, target.controller_kind, (&namespace, &target.name), request, clock, print, &mut note).await
 }
 
 pub(super) async fn backfill_with(
@@ -119,11 +125,16 @@ pub(super) async fn backfill_with(
     request: &Request,
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
+    note: &mut dyn FnMut(&PlainText),
 ) -> Result<Answer, CliError> {
     let place = ClusterCronJob { client, controller_kind, namespace, name, seed: &request.question.seed };
-    let stored = place.read().await?;
+    let json = place.read_text().await?;
+    let stored = place.decode(&json)?;
     if let Some(refusal) = plan::refusal(&stored.cron_job, request.question.zone) {
         return Err(place.refused(refusal));
+    }
+    if let Some(line) = whose(&place, &json, clock.now()).await {
+        note(&PlainText::lines([line]));
     }
     let collection = controller_kind.child.path(Some(namespace));
     let jobs = list(client, &collection, "").await?;
@@ -163,6 +174,23 @@ pub(super) async fn backfill_with(
     ended?;
     let text = if is_closed { PlainText::default() } else { screen.end(&tally) };
     Ok(Answer { text, is_good: tally.failed + tally.gone + tally.unknown == 0 })
+}
+
+/// Which controller runs the CronJob, decoded from `json`, unless it is this one.
+async fn whose(place: &ClusterCronJob<'_>, json: &str, now: DateTime<Utc>) -> Option<String> {
+    let mut cron_job = CronJob::decode(json, &Interner::default()).ok()?;
+    let flags = ControllerFlags::default();
+    let (in_charge, lease) = find_in_charge(place.client, &mut cron_job, json, &flags).await;
+    let limits = match (in_charge, in_charge.is_running(lease.as_ref(), now)) {
+        (InCharge::Own | InCharge::HandedOver, true) => return None,
+        (InCharge::InTree, true) => {
+            " Limits such as Forbid are that controller's, which does not know the Jobs of a backfill, and prunes those that have \
+             ended."
+        }
+        _ => "",
+    };
+    let (kind, sentence) = (cron_job.controller_kind.parent.kind, in_charge.sentence(&cron_job, lease.as_ref(), now));
+    Some(format!("{kind} {}: {sentence}{limits}", cron_job.object_name()))
 }
 
 /// The record to begin with: the stored one with this process as its holder, or that of a new plan. `None` if there is nothing
@@ -245,7 +273,7 @@ impl<'a> Screen<'a> {
         let (cron_job, local) = (&stored.cron_job, request.question.zone);
         let zone = cron_job.schedule(local).and_then(schedule::Schedule::zone).unwrap_or(local);
         let object = format!("{} {}", cron_job.controller_kind.parent.kind, cron_job.object_name());
-        let on_terminal = request.format == Format::Table && bar_output().is_terminal();
+        let on_terminal = request.format == Format::Table && error_output().is_terminal();
         Self { print, format: request.format, on_terminal, object, zone }
     }
 
@@ -297,7 +325,7 @@ impl<'a> Screen<'a> {
         self.clear();
         let is_open = text.is_none_or(|text| (self.print)(&PlainText::lines([text])));
         if self.on_terminal {
-            let _ = write!(bar_output(), "{}", bar(tally, wait.as_deref())).and_then(|()| bar_output().flush());
+            let _ = write!(error_output(), "{}", bar(tally, wait.as_deref())).and_then(|()| error_output().flush());
         }
         is_open
     }
@@ -305,7 +333,7 @@ impl<'a> Screen<'a> {
     /// Removes the bar.
     fn clear(&self) {
         if self.on_terminal {
-            let _ = write!(bar_output(), "\r\x1b[K");
+            let _ = write!(error_output(), "\r\x1b[K");
         }
     }
 
@@ -325,9 +353,9 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Where the bar is.
-#[allow(clippy::disallowed_methods, reason = "a bar has no words of others")]
-fn bar_output() -> std::io::Stderr {
+/// Where the bar and the notes are.
+#[allow(clippy::disallowed_methods, reason = "a bar has no words of others, and a note is plain text")]
+fn error_output() -> std::io::Stderr {
     std::io::stderr()
 }
 

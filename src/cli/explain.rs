@@ -545,6 +545,8 @@ impl<'a> Case<'a> {
             "SuccessfulCreate",
             "SuccessfulDelete",
             "FailedCreate",
+            // A controller with --manage=annotated records none.
+            "HandedOver",
         ];
         let untold = self.sync.settlement.events.iter().filter(|event| !told.contains(&event.reason));
         notes.extend(untold.map(|event| format!("A sync would write the Event {}: {}.", event.reason, event.message)));

@@ -4,6 +4,8 @@ use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
+use crate::api::ObjectName;
+use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER, UnknownNames,
 };
@@ -13,6 +15,10 @@ pub(super) const RUN_STUCK: &str = "RunStuck";
 
 /// The reason of the Warning about failures that hold a CronJob.
 pub(super) const PAUSED: &str = "Paused";
+
+/// The reason of the Warning about a CronJob that is handed over to a controller with `--manage=annotated`, where this one runs
+/// with `--manage=all`.
+pub(super) const HANDED_OVER: &str = "HandedOver";
 
 /// The reason of the Event about slots that will not start.
 pub(super) const PASSED_OVER: &str = "PassedOver";
@@ -51,6 +57,14 @@ pub(super) fn paused(noun: &str, limit: usize) -> String {
     format!(
         "Not starting {noun}: the last {limit} failed and {PAUSE_AFTER_FAILURES} is {limit}. It goes on when one succeeds \
          (kubectl create job --from) or the failed ones are deleted"
+    )
+}
+
+pub(super) fn handed_over(noun: &str, cron_job: &ObjectName) -> String {
+    format!(
+        "Not starting {noun}: the CronJob is handed over ({MANAGED_ANNOTATION} is \"true\" and spec.suspend is true), and this \
+         controller runs with --manage=all, so it is suspended. cronjob-controller migrate takeback -n {} {} undoes the handover",
+        cron_job.namespace, cron_job.name
     )
 }
 

@@ -32,11 +32,14 @@ use schedule::missed::{Missed, MostRecent, Observed};
 
 use super::conditions;
 use super::history::{MOST_PRUNED, history_victims, newest_unrecorded};
-use super::messages::{NO_SLOT_LEFT, PAUSED, RUN_STUCK, TOO_MANY_MISSED, unsupported_schedule};
+use super::messages::{
+    HANDED_OVER, NO_SLOT_LEFT, PAUSED, RUN_STUCK, TOO_MANY_MISSED, handed_over, unsupported_schedule,
+};
 use super::observation::{CreateReply, Observation, Ownership, PendingCreate};
 use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict};
 use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::api::manage::Standing;
 use crate::api::policy::Limits;
 use crate::api::{ApiError, EventType, ObjectName, Uid};
 use backlog::Choice;
@@ -130,7 +133,7 @@ impl<'a> Sync<'a> {
 
     /// Builds the settlement, once the deletions from the history have been answered.
     fn finish(mut self, outcome: Outcome) -> Plan {
-        let news: &[&str] = if self.draft.verdict == Verdict::Open { &[] } else { &[PAUSED, RUN_STUCK] };
+        let news: &[&str] = if self.draft.verdict == Verdict::Open { &[] } else { &[HANDED_OVER, PAUSED, RUN_STUCK] };
         self.draft.keep_told(&self.observation.told, self.now, news);
         if self.fired && self.observation.settle_later {
             let next = outcome.next_slot();
@@ -204,6 +207,7 @@ impl<'a> Sync<'a> {
             return Ok(self.wait_for_an_edit(Skip::Invalid));
         }
         if cron_job.spec.suspend {
+            self.warn_of_handover();
             return Ok(self.wait_for_an_edit(Skip::Suspended));
         }
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
@@ -444,6 +448,14 @@ impl<'a> Sync<'a> {
     fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
         self.draft.started(job, slot);
         self.fired = true;
+    }
+
+    /// Where no CronJob is shared, `spec.suspend` counts, although one that is handed over has it only for the in-tree controller.
+    fn warn_of_handover(&mut self) {
+        let cron_job = self.draft.base;
+        if self.observation.ownership == Ownership::Exclusive && Standing::of(cron_job, false).is_handed_over() {
+            self.tell(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
+        }
     }
 
     /// Sets no timer: only an edit of the CronJob starts the next sync.

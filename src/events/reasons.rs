@@ -34,7 +34,7 @@ pub fn is_own(reason: &str) -> bool {
 }
 
 /// Every reason, in the order of a run: what starts, what waits, what was left out, what is wrong.
-pub const ALL: [Reason; 25] = [
+pub const ALL: [Reason; 26] = [
     upstream("SuccessfulCreate", Normal, "The Job of a slot was created.", ""),
     upstream("SawCompletedJob", Normal, "An active Job has ended; the message says how.", ""),
     upstream("SuccessfulDelete", Normal, "A Job was deleted, by a history limit, by Replace or as stuck.", ""),
@@ -131,6 +131,12 @@ pub const ALL: [Reason; 25] = [
         Warning,
         "No policy has this annotation below `cronjob-controller.dev/`. It has no effect.",
         "Correct its name, or remove it.",
+    ),
+    own(
+        "HandedOver",
+        Warning,
+        "The CronJob is handed over, but the controller runs with `--manage=all`, so `spec.suspend` counts. Nothing starts.",
+        "`cronjob-controller migrate takeback`, or run the controller with `--manage=annotated`.",
     ),
     own(
         "AmbiguousName",

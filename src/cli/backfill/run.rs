@@ -83,7 +83,7 @@ impl ClusterCronJob<'_> {
     }
 
     /// Decodes the CronJob with its record.
-    fn decode(&self, text: &str) -> Result<Stored, CliError> {
+    pub fn decode(&self, text: &str) -> Result<Stored, CliError> {
         let undecoded =
             |cause: Box<dyn std::error::Error + Send + Sync>| ReadError::Decode { what: self.path(), cause };
         let mut cron_job = CronJob::decode(text, &Interner::default()).map_err(|error| undecoded(Box::new(error)))?;
@@ -99,6 +99,11 @@ impl ClusterCronJob<'_> {
 
     /// Reads the CronJob with its record.
     pub async fn read(&self) -> Result<Stored, CliError> {
+        self.decode(&self.read_text().await?)
+    }
+
+    /// Reads the text of the CronJob.
+    pub async fn read_text(&self) -> Result<String, CliError> {
         let (kind, name) = (self.controller_kind.parent.kind, self.name.to_owned());
         let text = get(self.client, &self.path()).await.map_err(|cause| match cause {
             kube::Error::Api(status) if status.code == 404 => {
@@ -107,7 +112,7 @@ impl ClusterCronJob<'_> {
             }
             cause => ReadError::Request { what: self.path(), cause: words(&cause) },
         })?;
-        self.decode(&text)
+        Ok(text)
     }
 
     /// Reads a Job, and the backfill that its label names; `None` if there is no Job of that name.

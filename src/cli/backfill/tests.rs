@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use parking_lot::Mutex;
 use schedule::Zone;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,8 @@ struct Cluster {
     wire: Wire,
     client: Client,
     stop: Option<CancellationToken>,
+    /// What the commands wrote to stderr.
+    notes: Mutex<Vec<String>>,
 }
 
 /// The end of a command, with what it printed.
@@ -63,7 +66,7 @@ impl Cluster {
         world.pass_until("2026-03-02T10:11:00Z").await;
         let wire = Wire::new();
         let client = client::on_service(wire.around(world.server.into_service()));
-        Self { world, wire, client, stop: Some(stop) }
+        Self { world, wire, client, stop: Some(stop), notes: Mutex::default() }
     }
 
     async fn call(&self, request: &Request) -> Ended {
@@ -76,8 +79,9 @@ impl Cluster {
             printed.push(text.to_string());
             true
         };
+        let mut note = |text: &PlainText| self.notes.lock().push(text.to_string());
         let (place, clock) = (("default", "c"), &*self.world.clock);
-        let ended = backfill_with(&self.client, controller_kind, place, request, clock, &mut print).await;
+        let ended = backfill_with(&self.client, controller_kind, place, request, clock, &mut print, &mut note).await;
         (ended.map_err(|error| error.to_string()), printed)
     }
 
@@ -403,6 +407,53 @@ async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
     assert_eq!(bar(&tally, None), "[###############               ] 250 of 500, 2 running, 10 failed");
     let waits = bar(&tally, Some("waits for the run of 10:12:00"));
     assert_eq!(waits, "[###############               ] 250 of 500, waits for the run of 10:12:00");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_other_than_this_one_is_said_before_the_plan() {
+    const IN_TREE: &str = "The in-tree controller runs it. Limits such as Forbid are that controller's, which does not know the \
+                           Jobs of a backfill, and prunes those that have ended.";
+    const STOPPED: &str = "cronjob-controller ran it, and its lease has run out.";
+    const UNKNOWN: &str = "It is not known which controller runs it. What follows holds if cronjob-controller does.";
+    let lease = |name: &str, renewed: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
+            "spec": {"holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": renewed},
+        })
+    };
+    let (now, old) = ("2026-03-02T10:10:55.000000Z", "2026-03-02T10:05:00.000000Z");
+    let (own, in_tree) = ("cronjob-controller", "kube-controller-manager");
+    // (a sentence, who writes the status, whether the object is edited then, the leases, what is said)
+    let rows = [
+        ("this one", Some(own), false, vec![lease(own, now)], None),
+        ("this one, and no lease can be read", Some(own), false, vec![], None),
+        ("this one, which is gone", Some(own), false, vec![lease(own, old)], Some(STOPPED)),
+        ("the in-tree one", Some(in_tree), false, vec![lease(own, now), lease(in_tree, now)], Some(IN_TREE)),
+        ("by the leases", None, true, vec![lease(in_tree, now)], Some(IN_TREE)),
+        ("this one by the leases", None, true, vec![lease(own, now)], None),
+        ("both may", None, true, vec![lease(own, now), lease(in_tree, now)], Some(UNKNOWN)),
+    ];
+    let mut plans = BTreeSet::new();
+    for (sentence, writer, is_edited, leases, want) in rows {
+        let cluster = Cluster::new(json!({}), usual).await;
+        for lease in leases {
+            cluster.world.write("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", &lease).await;
+        }
+        if let Some(writer) = writer {
+            let path = format!("{CRON_JOBS}/c/status?fieldManager={writer}");
+            let status = json!({"status": {"lastSuccessfulTime": "2026-03-02T10:10:40Z"}});
+            crate::cli::cluster::try_patch(&cluster.client, &path, &status).await.unwrap();
+        }
+        if is_edited {
+            cluster.world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({"metadata": {"labels": {"a": "b"}}})).await;
+        }
+        let (answer, printed) = cluster.call(&Request { dry_run: true, ..request() }).await;
+        assert!(answer.is_ok(), "{sentence}: {answer:?}");
+        let want: Vec<String> = want.iter().map(|want| format!("CronJob default/c: {want}\n")).collect();
+        assert_eq!(*cluster.notes.lock(), want, "{sentence}");
+        plans.insert(printed.concat());
+    }
+    assert_eq!(plans.len(), 1, "the output for machines is the same");
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,14 +83,24 @@ impl InCharge {
         }
     }
 
-    /// A sentence about who runs it at `now`. `lease` is that of its controller.
-    pub fn sentence(self, cron_job: &CronJob, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> String {
+    /// What says that the controller does not run at `now`. `lease` is that of the controller.
+    fn ended(self, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> Option<&'static str> {
         let is_meant = |lease: &&ControllerLease| lease.is_in_tree() == (self == Self::InTree);
-        let ended = match lease.filter(is_meant) {
+        match lease.filter(is_meant) {
             Some(lease) if lease.is_expired(now) => Some("its lease has run out"),
             None if self == Self::HandedOver => Some("no lease shows that it runs"),
             _ => None,
-        };
+        }
+    }
+
+    /// Whether it is known which controller runs it, and nothing says that the controller does not run at `now`.
+    pub fn is_running(self, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> bool {
+        self != Self::Unknown && self.ended(lease, now).is_none()
+    }
+
+    /// A sentence about who runs it at `now`. `lease` is that of its controller.
+    pub fn sentence(self, cron_job: &CronJob, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> String {
+        let ended = self.ended(lease, now);
         let half = format!("{MANAGED_ANNOTATION} is \"true\", but spec.suspend is false");
         match (self, ended) {
             (Self::Own, None) => format!("{PROGRAM} runs it."),

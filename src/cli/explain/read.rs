@@ -191,9 +191,7 @@ pub async fn connect_and_read_cron_job(
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
     let (mut cron_job, text) = read_cron_job(&client, target.controller_kind, namespace, &target.name).await?;
-    let leases = read_leases(&client).await;
-    let in_charge = InCharge::take(&mut cron_job, &text, &leases, flags);
-    let lease = lease_of(&leases, &cron_job, in_charge);
+    let (in_charge, lease) = find_in_charge(&client, &mut cron_job, &text, flags).await;
     let sentence = in_charge.sentence(&cron_job, lease.as_ref(), now);
     Ok((cron_job, sentence))
 }
@@ -216,10 +214,21 @@ pub async fn read(
     let about = format!("&fieldSelector=involvedObject.uid={},type=Warning", cron_job.uid);
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
     let warnings = warnings.map(said).map_err(|error| error.to_string());
-    let leases = read_leases(client).await;
-    let in_charge = InCharge::take(&mut cron_job, &text, &leases, flags);
-    let lease = lease_of(&leases, &cron_job, in_charge);
+    let (in_charge, lease) = find_in_charge(client, &mut cron_job, &text, flags).await;
     Ok(Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease })
+}
+
+/// Which controller runs the CronJob, just decoded from `json`, and its lease. Afterwards it reads as that controller reads it.
+pub(in crate::cli) async fn find_in_charge(
+    client: &Client,
+    cron_job: &mut CronJob,
+    json: &str,
+    flags: &ControllerFlags,
+) -> (InCharge, Option<ControllerLease>) {
+    let leases = read_leases(client).await;
+    let in_charge = InCharge::take(cron_job, json, &leases, flags);
+    let lease = lease_of(&leases, cron_job, in_charge);
+    (in_charge, lease)
 }
 
 /// The leases of controllers; none if they cannot be read.

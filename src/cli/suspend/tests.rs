@@ -47,6 +47,11 @@ impl World {
         serde_json::from_str(&cluster::read_text(&self.client, path).await.unwrap()).unwrap()
     }
 
+    async fn trigger(&self, name: &str, job: &str) -> Result<Answer, CliError> {
+        let now = apimachinery::clock::Clock::now(&*self.clock);
+        trigger_with(&self.client, ControllerKind::CronJob, "default", name, job.to_owned(), now).await
+    }
+
     async fn set(&self, name: &str, suspend: bool) -> String {
         let target = Target {
             controller_kind: ControllerKind::CronJob,
@@ -184,13 +189,41 @@ async fn standing_of_a_cron_job_that_has_changed_since_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn trigger_says_first_which_controller_runs_the_cron_job() {
+    let world = World::new().await;
+    world.clock.step(TimeDelta::days(1));
+    for (name, manager) in [("ran-here", "cronjob-controller"), ("ran-in-tree", "kube-controller-manager")] {
+        let mut object = world.get(&format!("{CRON_JOBS}/nightly")).await;
+        object["metadata"] = json!({"name": name});
+        post(&world.client, CRON_JOBS, &object).await;
+        world.clock.step(TimeDelta::days(1));
+        let status = json!({"status": {"lastScheduleTime": "2026-11-20T02:00:00Z"}});
+        let path = format!("{CRON_JOBS}/{name}/status?fieldManager={manager}");
+        cluster::try_patch(&world.client, &path, &status).await.unwrap();
+    }
+    let rows = [
+        ("nightly", "It is not known which controller runs it. What follows holds if cronjob-controller does."),
+        ("moved", "It is handed over to cronjob-controller, and no lease shows that it runs."),
+        (
+            "reverted",
+            "The in-tree controller runs it: cronjob-controller.dev/managed is \"true\", but spec.suspend is false.",
+        ),
+        ("ran-here", "cronjob-controller runs it."),
+        ("ran-in-tree", "The in-tree controller runs it."),
+    ];
+    for (name, want) in rows {
+        let answer = world.trigger(name, &format!("of-{name}")).await.unwrap();
+        assert_eq!(answer.text.lines().next(), Some(&*format!("CronJob default/{name}: {want}")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn triggered_job_is_the_one_that_kubectl_creates() {
     let world = World::new().await;
-    let trigger = async |name: &str, job: &str| {
-        trigger_with(&world.client, ControllerKind::CronJob, "default", name, job.to_owned()).await
-    };
+    let trigger = async |name: &str, job: &str| world.trigger(name, job).await;
     let answer = trigger("nightly", "once").await.unwrap();
-    assert_eq!(&*answer.text, "Job default/once was created.\nkubectl logs -n default -f job/once prints its log.\n");
+    let (_, rest) = answer.text.split_once('\n').unwrap();
+    assert_eq!(rest, "Job default/once was created.\nkubectl logs -n default -f job/once prints its log.\n");
     let job = world.get("/apis/batch/v1/namespaces/default/jobs/once").await;
     let uid = &world.get(&format!("{CRON_JOBS}/nightly")).await["metadata"]["uid"];
     let metadata = &job["metadata"];

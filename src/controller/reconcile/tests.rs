@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::children::{MOST_LOOKED_UP, MOST_UNEXPECTED};
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, Delivery, ObjectName, Uid};
+use crate::api::{ApiError, ControllerKind, Delivery, ObjectName, Uid};
 use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
 use crate::controller::observation::{CreateReply, Observation, Ownership, PendingCreate};
@@ -477,6 +477,41 @@ fn outcomes_of_a_due_slot() {
         assert_eq!(reasons(&settlement), expected, "{sentence}");
         assert_eq!(requeued_at(&settlement), requeue.map(time), "{sentence}");
         assert!(settlement.status.is_none(), "{sentence}");
+    }
+}
+
+/// The syncs of one CronJob with `--manage=all`, each of which knows what the ones before it told.
+#[test]
+fn warning_about_a_handover_comes_once_an_hour_and_anew_after_a_take_back() {
+    let handed_over = cron_job(json!({
+        "metadata": { "annotations": { "cronjob-controller.dev/managed": "true" } }, "spec": { "suspend": true },
+    }));
+    let taken_back = cron_job(json!({ "spec": { "suspend": true } }));
+    let rows = [
+        ("at first", &handed_over, "10:00", true),
+        ("again", &handed_over, "10:20", false),
+        ("an hour later", &handed_over, "11:01", true),
+        ("taken back", &taken_back, "11:02", false),
+        ("handed over anew", &handed_over, "11:03", true),
+    ];
+    let mut told = Vec::new();
+    for (sentence, cron_job, minute, is_told) in rows {
+        let mut observation = observe(cron_job, &[]);
+        observation.told = told;
+        let Plan::Settle(settlement) = reconcile(&observation, time(&format!("2026-03-02T{minute}:00Z"))) else {
+            panic!("{sentence}: it does not settle")
+        };
+        assert_eq!(reasons(&settlement).contains(&"HandedOver"), is_told, "{sentence}");
+        told = settlement.told;
+    }
+    let tutorial = Arc::new(CronJob { controller_kind: ControllerKind::Tutorial, ..CronJob::clone(&handed_over) });
+    for (sentence, cron_job, ownership) in [
+        ("beside the in-tree controller", &handed_over, Ownership::Shared),
+        ("a kind that is never handed over", &tutorial, Ownership::Exclusive),
+    ] {
+        let mut observation = observe(cron_job, &[]);
+        observation.ownership = ownership;
+        assert!(!reasons(&settle(&observation)).contains(&"HandedOver"), "{sentence}");
     }
 }
 

@@ -304,3 +304,43 @@ async fn cron_job_released_and_handed_over_again_loses_no_status() {
     assert_eq!(world.seen_names(), ["c-29540761"], "that of 10:02 is forbidden");
     stop.cancel();
 }
+
+/// With `--manage=all`, `spec.suspend` holds what is handed over, and no other controller runs it either.
+#[tokio::test(start_paused = true)]
+async fn controller_of_all_warns_of_a_cron_job_that_is_handed_over_and_so_suspended() {
+    // (a sentence, the manager, managed, suspend, spec.suspend, whether the Warning comes)
+    let rows = [
+        ("handed over", Manage::All, Some("true"), None, true, true),
+        ("handed over and suspended", Manage::All, Some("true"), Some("true"), true, true),
+        ("annotated, and it runs", Manage::All, Some("true"), None, false, false),
+        ("suspended by its owner", Manage::All, None, None, true, false),
+        ("the annotation has another value", Manage::All, Some("yes"), None, true, false),
+        ("where it is managed", Manage::Annotated, Some("true"), None, true, false),
+        ("where it is managed, and suspended", Manage::Annotated, Some("true"), Some("true"), true, false),
+    ];
+    for (sentence, manage, managed, suspend, spec_suspend, is_warned) in rows {
+        let world = World::managing(manage, ControllerKind::CronJob, "2026-03-02T09:59:30Z", |_| None).await;
+        let annotations =
+            json!({ "cronjob-controller.dev/managed": managed, "cronjob-controller.dev/suspend": suspend });
+        let change = json!({ "metadata": { "annotations": annotations } });
+        let object = objects::merged(cron_job("c", json!({ "suspend": spec_suspend })), change);
+        world.write("POST", CRON_JOBS, &object).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        // Another sync.
+        patch(&world, "c", &json!({ "metadata": { "labels": { "a": "b" } } })).await;
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        stop.cancel();
+        let events = world.list("/api/v1/events").await;
+        let events = events.iter().filter(|event| event["reason"] == "HandedOver");
+        let warnings: Vec<_> = events.map(|event| (&event["type"], &event["count"], &event["message"])).collect();
+        let text = "Not starting job: the CronJob is handed over (cronjob-controller.dev/managed is \"true\" and \
+                    spec.suspend is true), and this controller runs with --manage=all, so it is suspended. \
+                    cronjob-controller migrate takeback -n default c undoes the handover";
+        let want = (json!("Warning"), json!(1), json!(text));
+        let want = if is_warned { vec![(&want.0, &want.1, &want.2)] } else { vec![] };
+        assert_eq!(warnings, want, "{sentence}");
+        let runs = manage == Manage::All && !spec_suspend || manage == Manage::Annotated && suspend.is_none();
+        assert_eq!(!world.seen_names().is_empty(), runs, "{sentence}");
+    }
+}
