@@ -61,6 +61,8 @@ pub enum State {
     Starting,
     /// A run is due, and no controller has started it.
     Overdue,
+    /// Nothing is due until the next run, and the last run that ended has failed.
+    Failing,
     /// Nothing is due until the next run.
     Waiting,
 }
@@ -88,6 +90,9 @@ pub struct Explanation {
     pub(crate) last_run: Option<LastRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_successful_time: Option<DateTime<FixedOffset>>,
+    /// The Job of the last run that ended, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_failed_job: Option<String>,
     pub(crate) active: Vec<Active>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_run: Option<NextRun>,
@@ -108,8 +113,6 @@ pub(crate) struct LastRun {
     pub time: DateTime<FixedOffset>,
     pub job: String,
     pub outcome: String,
-    #[serde(skip)]
-    pub failed: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -179,6 +182,7 @@ impl<'a> Case<'a> {
             time_zone: self.schedule().and_then(Schedule::zone).map(Zone::name),
             last_run: self.last_run(),
             last_successful_time: cron_job.status.last_successful_time.map(at),
+            last_failed_job: self.last_failure().map(|job| job.name.name.to_string()),
             active: self.running().iter().map(active).collect(),
             next_run: self.next_run(state),
             notes: self.notes(state),
@@ -295,7 +299,7 @@ impl<'a> Case<'a> {
             Verdict::Skipped(Skip::NameTaken(slot)) => (State::NameTaken, self.name_taken(slot)),
             Verdict::Skipped(Skip::Deadline(slot)) => (State::Waiting, self.too_late(slot)),
             Verdict::Started { slot, .. } => self.due(slot),
-            _ => (State::Waiting, self.waiting()),
+            _ => self.waiting(),
         }
     }
 
@@ -438,15 +442,30 @@ impl<'a> Case<'a> {
         )
     }
 
-    fn waiting(&self) -> String {
-        let Some(slot) = self.last_slot() else { return "It has not run yet and waits for its first run.".to_owned() };
-        match self.job_of(slot) {
-            Some(job) if job.finished == Some(FinishedCondition::Failed) => {
-                let (noun, name) = (self.noun(), &job.name.name);
-                format!("It runs on schedule, but the last run failed: {noun} {name}. It waits for the next run.")
-            }
-            _ => "It runs on schedule and waits for the next run.".to_owned(),
-        }
+    fn waiting(&self) -> (State, String) {
+        let Some(slot) = self.last_slot() else {
+            return (State::Waiting, "It has not run yet and waits for its first run.".to_owned());
+        };
+        let Some(job) = self.last_failure() else {
+            return (State::Waiting, "It runs on schedule and waits for the next run.".to_owned());
+        };
+        let which = if job.slot_of(self.cron_job) == Some(slot) { "run" } else { "run that ended" };
+        let (noun, name) = (self.noun(), &job.name.name);
+        let text =
+            format!("It runs on schedule, but the last {which} failed: {noun} {name}. It waits for the next run.");
+        (State::Failing, text)
+    }
+
+    /// The Job of the last run that ended, if it failed: the newest one has often just begun. Of a run whose Job is gone, the
+    /// status says when it succeeded.
+    fn last_failure(&self) -> Option<&Arc<Job>> {
+        self.job_of(self.last_slot()?)?;
+        let ended = self.children().filter(|job| job.finished.is_some());
+        let (_, job) =
+            ended.filter_map(|job| Some((job.slot_of(self.cron_job)?, job))).max_by_key(|(slot, _)| *slot)?;
+        let is_newer = |success| job.failed_at >= Some(success);
+        let failed = job.finished == Some(FinishedCondition::Failed);
+        (failed && self.cron_job.status.last_successful_time.is_none_or(is_newer)).then_some(job)
     }
 
     /// The Job that was started for a slot, if it still exists.
@@ -457,11 +476,9 @@ impl<'a> Case<'a> {
 
     fn last_run(&self) -> Option<LastRun> {
         let slot = self.last_slot()?;
-        let found = self.job_of(slot);
-        let failed = found.is_some_and(|job| job.finished == Some(FinishedCondition::Failed));
-        let outcome = self.outcome(found);
+        let outcome = self.outcome(self.job_of(slot));
         let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
-        Some(LastRun { time: self.zone.at(slot), job, outcome, failed })
+        Some(LastRun { time: self.zone.at(slot), job, outcome })
     }
 
     /// What became of a Job; `None` is one that is gone.

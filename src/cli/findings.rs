@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Scope};
 use super::explain::read::list;
-use super::explain::{Explanation, State, explain};
+use super::explain::{Explanation, explain};
 use super::list::{Urgency, sort, state_name};
 use super::output::{Report, count};
 
@@ -127,8 +127,7 @@ impl Report for Findings {
         };
         for Finding { explanation, failure } in &self.worst_first {
             let Explanation { kind, namespace, name, summary, state, .. } = explanation;
-            let failed = if *state == State::Waiting { "lastRunFailed".to_owned() } else { state_name(*state) };
-            lines.extend([String::new(), format!("{kind} {namespace}/{name} ({failed}): {summary}")]);
+            lines.extend([String::new(), format!("{kind} {namespace}/{name} ({}): {summary}", state_name(*state))]);
             lines.extend(failure.iter().flat_map(Failure::lines));
             let warning = explanation.warnings.first();
             lines.extend(warning.map(|warning| format!("  Warning {}: {}", warning.reason, warning.message)));
@@ -159,8 +158,8 @@ pub(super) async fn find_with(
     let stopped = explanations.iter().filter(|one| Urgency::of(one) == Urgency::Stopped).count();
     let mut worst_first = Vec::new();
     for explanation in explanations.into_iter().filter(|one| Urgency::of(one) < Urgency::Fine) {
-        let failure = match explanation.last_run.as_ref().filter(|run| run.failed) {
-            Some(run) => read_failure(client, scope, &explanation.namespace, &run.job).await,
+        let failure = match &explanation.last_failed_job {
+            Some(job) => read_failure(client, scope, &explanation.namespace, job).await,
             None => None,
         };
         worst_first.push(Finding { explanation, failure });

@@ -29,7 +29,7 @@ pub enum Urgency {
     Stuck,
     /// A running Job blocks a run that is due.
     Blocked,
-    /// The last run failed.
+    /// The last run that ended failed.
     Failed,
     /// It runs on schedule.
     Fine,
@@ -40,10 +40,11 @@ pub enum Urgency {
 impl Urgency {
     /// The urgency of what was explained.
     pub(crate) fn of(explanation: &Explanation) -> Self {
-        let failed = explanation.last_run.as_ref().is_some_and(|run| run.failed);
+        let failed = explanation.last_failed_job.is_some();
         match explanation.state {
             State::Overdue => Self::Overdue,
             State::Blocked => Self::Blocked,
+            State::Failing => Self::Failed,
             State::Starting | State::Waiting if failed => Self::Failed,
             State::Starting | State::Waiting => Self::Fine,
             State::Suspended | State::BeingDeleted => Self::Stopped,

@@ -210,7 +210,7 @@ impl<'a> History<'a> {
             State::Overdue if self.explanation.due_since.is_none_or(|since| cron_job.due(slot) >= since) => {
                 (Fate::Due, None, "no controller has started it; explain with the name says more")
             }
-            State::Waiting | State::Overdue => {
+            State::Waiting | State::Failing | State::Overdue => {
                 let why = "it did not start before its startingDeadlineSeconds had passed";
                 (Fate::Missed, Some(Skip::Deadline(slot)), why)
             }

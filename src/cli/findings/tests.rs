@@ -104,7 +104,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
             "1 of 3 CronJobs need attention, the worst first, 1 suspended or being deleted.".to_owned(),
             String::new(),
             format!(
-                "CronJob default/nightly (lastRunFailed): It is not known which controller runs it. What follows holds if \
+                "CronJob default/nightly (failing): It is not known which controller runs it. What follows holds if \
                  cronjob-controller does. It runs on schedule, but the last run failed: Job {job}. It waits for the next run."
             ),
             "  BackoffLimitExceeded: Job has reached the limit".to_owned(),

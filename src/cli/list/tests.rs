@@ -47,7 +47,7 @@ fn worst_comes_first() {
         ("late", State::Overdue),
         ("wrong", State::UnparseableSchedule),
         ("nightly", State::Blocked),
-        ("nightly", State::Waiting),
+        ("nightly", State::Failing),
         ("idle", State::Waiting),
         ("quiet", State::Waiting),
         ("stopped", State::Suspended),
@@ -67,7 +67,7 @@ fn table_says_what_is_late_and_what_blocks() {
         format!(
             "shop/nightly not known blocked               in 16h00m  1d08h ago, has been running for 1d08h        8h00m   {blocker}"
         ),
-        "shop/nightly not known waiting               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
+        "shop/nightly not known failing               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
     ];
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());
