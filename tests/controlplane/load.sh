@@ -42,6 +42,7 @@ YAML
 # idle NAMESPACE COUNT: so many CronJobs that are not due before next year.
 idle() {
     local part number loads=()
+    if [ "$2" -eq 0 ]; then return; fi
     for part in 0 1 2 3; do
         for number in $(seq "$part" 4 $(($2 - 1))); do
             cat <<YAML
