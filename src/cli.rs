@@ -26,6 +26,7 @@ pub mod pages;
 pub mod slots;
 pub mod suspend;
 pub mod trigger;
+mod unfinished;
 pub mod words;
 
 use std::path::{Path, PathBuf};
@@ -142,8 +143,7 @@ pub fn run(
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
         }
         Command::Explain(target, limit, flags, format) => {
-            let (facts, is_good) = wait(explain::read::connect_and_read(target, *limit, flags))?;
-            let explanation = explain::explain(&facts, flags.zone, clock.now());
+            let (explanation, is_good) = wait(explain::read::connect_and_explain(target, *limit, flags, clock))?;
             Ok(Answer { text: render(&explanation, *format), is_good })
         }
         Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock.now()), *format),

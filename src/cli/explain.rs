@@ -21,6 +21,7 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::output::{count, moment, stretch};
+use super::unfinished::Unfinished;
 #[cfg(feature = "ui")]
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
@@ -94,6 +95,9 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_failed_job: Option<String>,
     pub(crate) active: Vec<Active>,
+    /// What keeps the first of them from ending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unfinished: Option<Unfinished>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_run: Option<NextRun>,
     /// Further remarks.
@@ -184,6 +188,7 @@ impl<'a> Case<'a> {
             last_successful_time: cron_job.status.last_successful_time.map(at),
             last_failed_job: self.last_failure().map(|job| job.name.name.to_string()),
             active: self.running().iter().map(active).collect(),
+            unfinished: None,
             next_run: self.next_run(state),
             notes: self.notes(state),
             warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Scope};
-use super::explain::read::list;
 use super::explain::{Explanation, explain};
 use super::list::{Urgency, sort, state_name};
 use super::output::{Report, count};
+use super::unfinished::{self, Unfinished};
 
 /// All that is not fine.
 #[derive(Debug, Serialize)]
@@ -128,6 +128,8 @@ impl Report for Findings {
         for Finding { explanation, failure } in &self.worst_first {
             let Explanation { kind, namespace, name, summary, state, .. } = explanation;
             lines.extend([String::new(), format!("{kind} {namespace}/{name} ({}): {summary}", state_name(*state))]);
+            let unfinished = explanation.unfinished.iter().flat_map(Unfinished::lines);
+            lines.extend(unfinished.map(|line| format!("  {line}")));
             lines.extend(failure.iter().flat_map(Failure::lines));
             let warning = explanation.warnings.first();
             lines.extend(warning.map(|warning| format!("  Warning {}: {}", warning.reason, warning.message)));
@@ -157,7 +159,8 @@ pub(super) async fn find_with(
     sort(&mut explanations);
     let stopped = explanations.iter().filter(|one| Urgency::of(one) == Urgency::Stopped).count();
     let mut worst_first = Vec::new();
-    for explanation in explanations.into_iter().filter(|one| Urgency::of(one) < Urgency::Fine) {
+    for mut explanation in explanations.into_iter().filter(|one| Urgency::of(one) < Urgency::Fine) {
+        explanation.read_unfinished(client, scope.controller_kind).await;
         let failure = match &explanation.last_failed_job {
             Some(job) => read_failure(client, scope, &explanation.namespace, job).await,
             None => None,
@@ -169,15 +172,8 @@ pub(super) async fn find_with(
 
 /// Why a Job (or a Pod) failed; `None` if that cannot be read.
 async fn read_failure(client: &Client, scope: &Scope, namespace: &str, job: &str) -> Option<Failure> {
-    let child = scope.controller_kind.child;
-    let text = cluster::read_text(client, &format!("{}/{job}", child.path(Some(namespace)))).await.ok()?;
-    if child.kind == "Pod" {
-        return Some(Failure::of(&batch::Job::default(), &[serde_json::from_str(&text).ok()?]));
-    }
-    let selector = format!("&labelSelector=batch.kubernetes.io/job-name%3D{job}");
-    let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &selector).await.ok()?;
-    let pods: Vec<Pod> = pods.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    Some(Failure::of(&serde_json::from_str(&text).ok()?, &pods))
+    let (job, pods) = unfinished::read_with_pods(client, scope.controller_kind, namespace, job).await?;
+    Some(Failure::of(&job, &pods))
 }
 
 #[cfg(test)]

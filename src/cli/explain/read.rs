@@ -1,7 +1,7 @@
 //! Reads the facts about a CronJob from a cluster.
 //!
 //! Guarantees: four reads (the CronJob, the children of its namespace, the Warnings about it, the leases) and no writes; the
-//! same again every two seconds while a run is awaited.
+//! same again every two seconds while a run is awaited. A running Job and its Pods are read last.
 //! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot
 //! be decoded is left out.
 
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::causes::with_causes;
+use apimachinery::clock::Clock;
 use apimachinery::steps;
 use chrono::{DateTime, Utc};
 use http::Request;
@@ -20,12 +21,14 @@ use serde_json::value::RawValue;
 
 use super::in_charge::InCharge;
 use super::lease::{ControllerLease, Leases};
+use super::{Explanation, explain};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
 use crate::cli::cluster::ControllerFlags;
+use crate::cli::unfinished;
 use crate::client::{DeadlineError, connect_for_person};
 
 /// How often [`await_run`] reads.
@@ -138,23 +141,36 @@ pub struct Said {
     pub message: String,
 }
 
-/// Reads the facts from the cluster that `target` names; `flags` are those of the controller. With a limit, waits so long at
+/// Explains the CronJob that `target` names in its cluster; `flags` are those of the controller. With a limit, waits so long at
 /// most until another run starts. Also returns whether there was nothing to wait for, or the run started.
 ///
 /// # Errors
 /// When the cluster cannot be reached, or the object does not exist.
-pub async fn connect_and_read(
+pub async fn connect_and_explain(
     target: &Target,
     limit: Option<Duration>,
     flags: &ControllerFlags,
-) -> Result<(Facts, bool), CliError> {
+    clock: &dyn Clock,
+) -> Result<(Explanation, bool), CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
     let look = async || read(&client, target.controller_kind, namespace, &target.name, flags).await;
-    Ok(match limit {
+    let (facts, is_good) = match limit {
         None => (look().await?, true),
         Some(limit) => await_run(look, limit).await?,
-    })
+    };
+    let mut explanation = explain(&facts, flags.zone, clock.now());
+    explanation.read_unfinished(&client, target.controller_kind).await;
+    Ok((explanation, is_good))
+}
+
+impl Explanation {
+    /// Reads what keeps the first of its running Jobs from ending.
+    pub(in crate::cli) async fn read_unfinished(&mut self, client: &Client, controller_kind: ControllerKind) {
+        if let Some(job) = self.active.first() {
+            self.unfinished = unfinished::read(client, controller_kind, &self.namespace, &job.name).await;
+        }
+    }
 }
 
 /// Looks again and again until a run has started since the first look, for `limit` at most. Returns what was seen last, and

@@ -11,6 +11,10 @@ impl Report for Explanation {
         let mut lines =
             vec![format!("{} {}/{}: {}", self.kind, self.namespace, self.name, self.summary), String::new()];
         lines.extend(terminal::columns(&self.facts()));
+        if let Some(unfinished) = &self.unfinished {
+            lines.push(String::new());
+            lines.extend(unfinished.lines());
+        }
         for note in &self.notes {
             lines.extend([String::new(), note.clone()]);
         }
