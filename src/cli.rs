@@ -136,8 +136,7 @@ pub fn run(
         }
         Command::NextIn(target, question, format) => {
             let flags = ControllerFlags { zone: question.zone, seed: Arc::clone(&question.seed) };
-            let now = clock.now();
-            let (cron_job, who) = wait(explain::read::connect_and_read_cron_job(target, &flags, now))?;
+            let (cron_job, who, now) = wait(explain::read::connect_and_read_cron_job(target, &flags, clock))?;
             let answer = next::cron_jobs::CronJobRuns::of(&cron_job, question, now).run_by(who);
             let answer = next::cron_jobs::Answer::One(Box::new(answer));
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
@@ -146,28 +145,24 @@ pub fn run(
             let (explanation, is_good) = wait(explain::read::connect_and_explain(target, *limit, flags, clock))?;
             Ok(Answer { text: render(&explanation, *format), is_good })
         }
-        Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock.now()), *format),
-        Command::Slots(scope, since, flags, format) => {
-            report(slots::read(scope, flags, since.time(clock.now()), clock.now()), *format)
-        }
-        Command::List(scope, flags, format) => report(list::list(scope, flags, clock.now()), *format),
+        Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock), *format),
+        Command::Slots(scope, since, flags, format) => report(slots::read(scope, flags, *since, clock), *format),
+        Command::List(scope, flags, format) => report(list::list(scope, flags, clock), *format),
         Command::Watch(scope, flags, format) => {
             wait(list::watch(scope, flags, *format, clock, print))?;
             Ok(Answer { text: PlainText::default(), is_good: true })
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
         Command::MigrateCheck(scope, account, flags, format) => {
-            let findings = wait(migrate::check(scope, account, flags, clock.now()))?;
+            let findings = wait(migrate::check(scope, account, flags, clock))?;
             Ok(Answer { text: render(&findings, *format), is_good: findings.changes_nothing() })
         }
         Command::Handover(scope, request, flags, format) => {
-            let handovers = wait(migrate::hand_over(scope, request, flags, clock.now()))?;
+            let handovers = wait(migrate::hand_over(scope, request, flags, clock))?;
             Ok(Answer { text: render(&handovers, *format), is_good: handovers.is_good() })
         }
-        Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref(), clock.now())),
-        Command::SetSuspended(target, suspend, flags) => {
-            wait(suspend::set_suspended(target, *suspend, flags, clock.now()))
-        }
+        Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref(), clock)),
+        Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
         Command::Check(paths, rules, format, recursive) => {
             let sources = check::sources::read(paths, *recursive)?;

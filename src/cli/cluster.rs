@@ -7,7 +7,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use apimachinery::clock::Clock;
+use chrono::{DateTime, TimeDelta, Utc};
 use http::Request;
+use http::header::DATE;
 use kube::Client;
 use schedule::Zone;
 use serde::Deserialize;
@@ -21,6 +24,9 @@ use crate::api::manage::Standing;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::connect_for_person;
+
+/// How far the machine's clock may be from what the server says, in whole seconds, and count as the same.
+const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
 
 /// The flags of the controller on which its decisions depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,6 +92,20 @@ impl Scope {
         };
         Ok((client, namespace))
     }
+}
+
+/// The cluster's time: what the API server says, where the machine's clock differs from it. A cluster of `dev` can have a time of
+/// its own.
+pub async fn now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
+    let request = Request::get("/version").body(kube::client::Body::empty());
+    let answer = match request {
+        Ok(request) => client.send(request).await.ok(),
+        Err(_) => None,
+    };
+    let date = answer.as_ref().and_then(|answer| answer.headers().get(DATE)?.to_str().ok());
+    let theirs = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()).map(|date| date.to_utc());
+    let own = clock.now();
+    theirs.filter(|theirs| theirs.signed_duration_since(own).abs() > SAME_TIME).unwrap_or(own)
 }
 
 /// What is known about a CronJob.
@@ -281,3 +301,6 @@ async fn send(client: &Client, request: http::request::Builder, body: Vec<u8>) -
 pub async fn read_text(client: &Client, path: &str) -> Result<String, ReadError> {
     get(client, path).await.map_err(|cause| ReadError::Request { what: path.to_owned(), cause: words(&cause) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! others are explained, the worst first. For a failed run the Job's own reason is given, and for each of its failed Pods the
 //! container, the reason, the exit code and the command that prints its log. Pure, except for [`find`].
 
+use apimachinery::clock::Clock;
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -142,8 +143,9 @@ impl Report for Findings {
 ///
 /// # Errors
 /// When the cluster cannot be read.
-pub async fn find(scope: &Scope, flags: &ControllerFlags, now: DateTime<Utc>) -> Result<Findings, CliError> {
+pub async fn find(scope: &Scope, flags: &ControllerFlags, clock: &dyn Clock) -> Result<Findings, CliError> {
     let (client, namespace) = scope.connect().await?;
+    let now = cluster::now(&client, clock).await;
     find_with(&client, scope, namespace.as_deref(), flags, now).await
 }
 

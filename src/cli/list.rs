@@ -161,10 +161,10 @@ pub(super) fn state_name(state: State) -> String {
 ///
 /// # Errors
 /// When the cluster cannot be read.
-pub async fn list(scope: &Scope, flags: &ControllerFlags, now: DateTime<Utc>) -> Result<Listing, CliError> {
+pub async fn list(scope: &Scope, flags: &ControllerFlags, clock: &dyn Clock) -> Result<Listing, CliError> {
     let (client, namespace) = scope.connect().await?;
     let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
-    Ok(listing(&known, flags.zone, now))
+    Ok(listing(&known, flags.zone, cluster::now(&client, clock).await))
 }
 
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false.
@@ -182,7 +182,7 @@ pub async fn watch(
     let mut before = None;
     loop {
         let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
-        let listing = listing(&known, flags.zone, clock.now());
+        let listing = listing(&known, flags.zone, cluster::now(&client, clock).await);
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
         if before.as_ref() != Some(&seen) {
             let is_separated = before.is_none() || format != Format::Table || print(&PlainText::lines([""]));

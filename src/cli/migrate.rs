@@ -15,6 +15,7 @@ mod read;
 mod rights;
 mod schedules;
 
+use apimachinery::clock::Clock;
 use chrono::{DateTime, FixedOffset, Utc};
 use schedule::Zone;
 use serde::Serialize;
@@ -27,7 +28,7 @@ use read::{LEASES, Seen, read_if_allowed};
 pub use rights::Account;
 
 use super::CliError;
-use super::cluster::{ControllerFlags, Scope};
+use super::cluster::{self, ControllerFlags, Scope};
 use super::output::{Report, count};
 use crate::api::batch_v1::CronJob;
 
@@ -186,11 +187,11 @@ pub async fn check(
     scope: &Scope,
     account: &Account,
     flags: &ControllerFlags,
-    now: DateTime<Utc>,
+    clock: &dyn Clock,
 ) -> Result<Findings, CliError> {
     let (client, namespace) = scope.connect().await?;
     let cluster = Cluster::read(&client, namespace.as_deref(), account, flags).await?;
-    Ok(findings(&cluster, flags, now))
+    Ok(findings(&cluster, flags, cluster::now(&client, clock).await))
 }
 
 #[cfg(test)]

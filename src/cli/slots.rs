@@ -8,6 +8,7 @@ mod traces;
 
 use std::collections::VecDeque;
 
+use apimachinery::clock::Clock;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
@@ -16,6 +17,7 @@ use super::CliError;
 use super::backfill::plan::kept_since;
 use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Case, Explanation, InCharge, State};
+use super::options::cluster::Since;
 use super::output::{MOMENT, Report, count, stretch};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::controller::plan::Skip;
@@ -266,16 +268,12 @@ impl Report for Slots {
 ///
 /// # Errors
 /// When the cluster cannot be read, or there is no CronJob of the name in `scope`.
-pub async fn read(
-    scope: &Scope,
-    flags: &ControllerFlags,
-    since: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> Result<Slots, CliError> {
+pub async fn read(scope: &Scope, flags: &ControllerFlags, since: Since, clock: &dyn Clock) -> Result<Slots, CliError> {
     let (client, namespace) = scope.connect().await?;
     let name = scope.name.as_deref();
     let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), name, flags).await?;
-    Ok(slots(&known, flags.zone, since, now))
+    let now = cluster::now(&client, clock).await;
+    Ok(slots(&known, flags.zone, since.time(now), now))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! over. Where `spec.suspend` alone would hand it over and so start its Jobs, both are set. The object is the version that was
 //! judged. What is said about the runs that a resumption starts or passes over is the rehearsal of `explain`.
 
+use apimachinery::clock::Clock;
 use chrono::{DateTime, Utc};
 use kube::Client;
 use schedule::Zone;
@@ -23,9 +24,10 @@ pub async fn set_suspended(
     target: &Target,
     suspend: bool,
     flags: &ControllerFlags,
-    now: DateTime<Utc>,
+    clock: &dyn Clock,
 ) -> Result<Answer, CliError> {
     let (client, namespace) = Scope::from(target.clone()).connect().await?;
+    let now = cluster::now(&client, clock).await;
     set_suspended_with(&client, target, &namespace.unwrap_or_default(), suspend, flags, now).await
 }
 

@@ -4,6 +4,7 @@
 //! the CronJob as its owner. No slot is used up. `reconcile` says what the Job means for the next run, and `explain` which controller
 //! runs the CronJob.
 
+use apimachinery::clock::Clock;
 use chrono::{DateTime, Utc};
 use kube::Client;
 
@@ -24,8 +25,9 @@ const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 ///
 /// # Errors
 /// When there is no such CronJob, its template cannot become a Job, or the API server refuses it.
-pub async fn trigger(target: &Target, name: Option<&str>, now: DateTime<Utc>) -> Result<Answer, CliError> {
+pub async fn trigger(target: &Target, name: Option<&str>, clock: &dyn Clock) -> Result<Answer, CliError> {
     let (client, namespace) = Scope::from(target.clone()).connect().await?;
+    let now = cluster::now(&client, clock).await;
     let random: [u8; 5] = rand::random();
     let name = name.map_or_else(|| generated(&target.name, random), str::to_owned);
     trigger_with(&client, target.controller_kind, &namespace.unwrap_or_default(), &target.name, name, now).await

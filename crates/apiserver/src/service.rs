@@ -11,7 +11,7 @@ use apimachinery::quoting::quote;
 use apimachinery::status::{self, Result, Status};
 use axum::body::Bytes;
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use http::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
@@ -109,6 +109,15 @@ enum Answer {
 
 /// Answers one request.
 pub(super) async fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
+    let mut response = respond_to(server, request).await;
+    // The clients of a cluster whose time is not the machine's learn it from here.
+    if let Ok(date) = HeaderValue::from_str(&server.now().format("%a, %d %b %Y %H:%M:%S GMT").to_string()) {
+        response.headers_mut().insert(DATE, date);
+    }
+    response
+}
+
+async fn respond_to(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
     server.expire();
     let kinds = server.served();
     let path = request.uri().path();

@@ -27,7 +27,7 @@ use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
-use crate::cli::cluster::ControllerFlags;
+use crate::cli::cluster::{self, ControllerFlags};
 use crate::cli::unfinished;
 use crate::client::{DeadlineError, connect_for_person};
 
@@ -159,7 +159,7 @@ pub async fn connect_and_explain(
         None => (look().await?, true),
         Some(limit) => await_run(look, limit).await?,
     };
-    let mut explanation = explain(&facts, flags.zone, clock.now());
+    let mut explanation = explain(&facts, flags.zone, cluster::now(&client, clock).await);
     explanation.read_unfinished(&client, target.controller_kind).await;
     Ok((explanation, is_good))
 }
@@ -195,21 +195,23 @@ pub(super) async fn await_run(
     }
 }
 
-/// Reads one object alone from the cluster that `target` names, and says who runs it; `flags` are those of the controller.
+/// Reads one object alone from the cluster that `target` names, and says who runs it and what time it is there; `flags` are those
+/// of the controller.
 ///
 /// # Errors
 /// When the cluster cannot be reached, or the object does not exist.
 pub async fn connect_and_read_cron_job(
     target: &Target,
     flags: &ControllerFlags,
-    now: DateTime<Utc>,
-) -> Result<(CronJob, String), CliError> {
+    clock: &dyn Clock,
+) -> Result<(CronJob, String, DateTime<Utc>), CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
     let (mut cron_job, text) = read_cron_job(&client, target.controller_kind, namespace, &target.name).await?;
     let (in_charge, lease) = find_in_charge(&client, &mut cron_job, &text, flags).await;
+    let now = cluster::now(&client, clock).await;
     let sentence = in_charge.sentence(&cron_job, lease.as_ref(), now);
-    Ok((cron_job, sentence))
+    Ok((cron_job, sentence, now))
 }
 
 /// Reads the facts about one object; `flags` are those of its controller.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
@@ -18,7 +19,7 @@ use super::{LEASES, Object, controllers, old_slots, read_if_allowed};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
-use crate::cli::cluster::{ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError, read_text, set_standing};
+use crate::cli::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError, read_text, set_standing};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, list};
@@ -171,9 +172,10 @@ pub async fn hand_over(
     scope: &Scope,
     request: &Request,
     flags: &ControllerFlags,
-    now: DateTime<Utc>,
+    clock: &dyn Clock,
 ) -> Result<Handovers, CliError> {
     let (client, namespace) = scope.connect().await?;
+    let now = cluster::now(&client, clock).await;
     hand_over_with(&client, namespace.as_deref(), request, flags, now).await
 }
 

@@ -1,6 +1,6 @@
 //! The command on the embedded API server.
 
-use apimachinery::clock::{Clock as _, TestClock};
+use apimachinery::clock::{Clock as _, SystemClock, TestClock};
 use apiserver::{ApiServer, Config, kinds};
 use kube::Client;
 
@@ -109,6 +109,6 @@ async fn cluster_that_cannot_be_reached_is_an_error() {
         kubeconfig: Some("/nowhere".into()),
         context: None,
     };
-    let answer = check(&scope, &Account::default(), &ControllerFlags::default(), instant(NOW)).await;
+    let answer = check(&scope, &Account::default(), &ControllerFlags::default(), &SystemClock).await;
     assert!(answer.is_err());
 }
