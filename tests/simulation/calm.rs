@@ -219,7 +219,7 @@ impl State {
     }
 
     /// Whether the leader could not write the slots that the status lacks: their Jobs are deleted, and it neither created
-    /// them nor saw them, or could not read their CronJob while they existed.
+    /// them nor saw them, or could not read their CronJob while they existed, or when they went.
     fn is_unknowable(&self, uid: &str, cron: &Cron) -> bool {
         let Some((number, leader)) = self.leader() else { return false };
         let leader = (number, leader.incarnation);
@@ -229,6 +229,7 @@ impl State {
             let Some(deleted) = job.deleted else { return true };
             (is_own || job.seen_by.iter().any(|sight| sight.by == leader))
                 && cron.was_readable(since.max(job.created), deleted)
+                && cron.was_readable(deleted, deleted)
         };
         let last = cron.newest().last_schedule_time();
         let mut missing = self.model.all_jobs_of(uid).filter(|job| job.slot > last).peekable();
