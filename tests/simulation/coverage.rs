@@ -30,6 +30,8 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot in the calm",
             "CronJob after an outage of the server",
             "Jobs counted as another controller's",
+            "slot that a backfill started",
+            "Job of a backfill that is pruned",
         ],
     ),
     ("measured", &["attempt after a refusal"]),
@@ -114,6 +116,10 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "given back to the in-tree controller",
             "handed over again by it",
             "in-tree controller starts a Job",
+            "backfill called",
+            "backfill called again",
+            "backfill ended",
+            "backfill refused or stopped",
         ],
     ),
 ];
@@ -125,9 +131,18 @@ const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
 ];
 
 /// Too rare for a run of some hundred seeds, and required of one of [`VERY_MANY`].
-const RARE: [(&str, &[&str]); 2] = [
+const RARE: [(&str, &[&str]); 3] = [
     ("late", &["create committed while another holds the lease"]),
-    ("judged", &["slot that started after failures held it"]),
+    ("judged", &["slot that started after failures held it", "slot that a backfill started under max-concurrent"]),
+    (
+        "world",
+        &[
+            "backfill killed before a write",
+            "backfill killed after a write",
+            "backfill killed during a write",
+            "backfill called beside itself",
+        ],
+    ),
 ];
 
 /// The number of seeds that must show every rare event, too.

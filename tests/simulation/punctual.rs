@@ -102,7 +102,7 @@ fn ran_ahead(model: &Model, uid: &str, cron: &Cron, slot: DateTime<Utc>, sim: &S
 /// Whether a Job runs in that time beside which Forbid starts none.
 fn blocked(model: &Model, uid: &str, cron: &Cron, (due, last): (DateTime<Utc>, DateTime<Utc>), sim: &Sim) -> bool {
     let version = cron.newest();
-    let counts = |job: &&Job| job.is_made_by_controller() || version.controller_kind().every_child_is_active;
+    let counts = |job: &&Job| job.is_active(version.controller_kind());
     let runs = |job: &Job| {
         let end = job.ended.into_iter().chain(job.deleted).min();
         sim.wall(job.created) <= last && end.is_none_or(|end| sim.wall(end) >= due)

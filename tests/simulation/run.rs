@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
+use tokio::task::LocalSet;
 
 use crate::calm::{QUIET, SETTLED_WITHIN};
 use crate::coverage::Coverage;
@@ -39,7 +40,8 @@ pub struct Outcome {
 /// Runs one world to its end.
 pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
+    // An operator's command runs in one thread.
+    runtime.block_on(LocalSet::new().run_until(async {
         let sim = Sim::new(scenario.clone(), is_journal_kept);
         sim.prepare();
         let mut end = scenario.active + SETTLED_WITHIN;
@@ -83,7 +85,7 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
             hash: journal.hash(),
             lines: journal.into_lines(),
         }
-    })
+    }))
 }
 
 /// Checks violations that last longer than a moment: shorter ones are changes on their way.
