@@ -32,6 +32,8 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "Jobs counted as another controller's",
             "slot that a backfill started",
             "Job of a backfill that is pruned",
+            "slot told as missed",
+            "slot told as skipped",
         ],
     ),
     ("measured", &["attempt after a refusal"]),

@@ -18,6 +18,7 @@ use crate::punctual;
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
+use crate::told;
 use crate::waiting::{STEP, Watcher};
 
 /// A run of at least this many seeds must have seen every required event.
@@ -64,7 +65,9 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         let started = sim.started();
         in_order(&sim, &mut end).await;
         let late = punctual::late(&sim, scenario.active + SETTLED_WITHIN);
+        let told = told::wrong(&sim).await;
         let mut state = sim.state.lock();
+        told.into_iter().for_each(|what| state.invariants.violated("28", end, what));
         late.into_iter().for_each(|what| state.invariants.violated("23", end, what));
         for replica in &mut state.replicas {
             replica.process.kill();
