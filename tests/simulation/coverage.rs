@@ -7,6 +7,7 @@ use cronjob_controller::api::policy::{DST, EXCLUDE, LIMITS, NOT_AFTER, NOT_BEFOR
 use crate::faults::{FaultKind, has_slow_admission};
 use crate::job_world::LINGERS;
 use crate::pairs;
+use crate::punctual::EVERY;
 
 /// Counters by group and name.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "Job of a backfill that is pruned",
             "slot told as missed",
             "slot told as skipped",
+            EVERY,
         ],
     ),
     ("measured", &["attempt after a refusal"]),
