@@ -118,7 +118,11 @@ pub async fn backfill(
     backfill_with(&client, target.controller_kind, (&namespace, &target.name), request, clock, print, &mut note).await
 }
 
-pub(super) async fn backfill_with(
+/// The same over a client: `place` is the namespace and the name.
+///
+/// # Errors
+/// As [`backfill`].
+pub async fn backfill_with(
     client: &Client,
     controller_kind: ControllerKind,
     (namespace, name): (&str, &str),

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
+use crate::backfill;
 use crate::call::Call;
 use crate::faults::{Fault, FaultKind as F};
 use crate::in_tree;
@@ -43,6 +44,8 @@ pub enum Act {
     HandOver(usize),
     /// A Job's course is decided.
     JobBegins(String),
+    /// An operator calls `backfill`, as that edit of the scenario says.
+    Backfill(usize),
     /// A step of a Job's course.
     Job(String, job_world::Step),
     /// The in-tree controller syncs.
@@ -124,6 +127,7 @@ impl Sim {
             Act::Edit(place) => people::edit(self, place, at),
             Act::Hand { place, is_taken_back } => people::hand(self, place, is_taken_back),
             Act::HandOver(place) => people::give(self, place, false),
+            Act::Backfill(edit) => backfill::call(self, edit, at),
             Act::JobBegins(uid) => job_world::begins(self, &uid, at),
             Act::Job(uid, step) => job_world::step(self, &uid, step, at),
             Act::InTree => in_tree::look(self, at),

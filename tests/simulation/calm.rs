@@ -19,6 +19,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use cronjob_controller::api::policy::PAUSE_AFTER_FAILURES;
 use cronjob_controller::api::{ControllerKind, Manage, ObjectName, Uid};
 use schedule::{Evaluation, missed};
 
@@ -103,7 +104,7 @@ impl Sim {
             if !is_plain {
                 return None;
             }
-            let slots: Vec<_> = state.model.all_jobs_of(uid).filter_map(|job| job.slot).collect();
+            let slots: Vec<_> = state.model.slots_of(uid).collect();
             // A clock that ran ahead started slots of the future; no further ones start until those are past.
             let is_of_the_future = slots.iter().any(|slot| version.due(*slot) > until);
             let newest = slots.into_iter().filter(|slot| version.due(*slot) <= until).max();
@@ -232,7 +233,8 @@ impl State {
                 && cron.was_readable(deleted, deleted)
         };
         let last = cron.newest().last_schedule_time();
-        let mut missing = self.model.all_jobs_of(uid).filter(|job| job.slot > last).peekable();
+        let is_missing = |job: &&Job| job.slot > last && job.backfill.is_none();
+        let mut missing = self.model.all_jobs_of(uid).filter(is_missing).peekable();
         missing.peek().is_some() && !missing.any(is_known)
     }
 }
@@ -255,7 +257,7 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     active.sort_unstable();
     let mut running: Vec<&str> = model
         .jobs_of(uid)
-        .filter(|job| job.is_made_by_controller() || version.controller_kind().every_child_is_active)
+        .filter(|job| job.is_active(version.controller_kind()))
         .filter(|job| job.is_unfinished() && !job.deleting)
         .map(|job| job.uid.as_str())
         .collect();
@@ -266,8 +268,14 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     let fields = limits_of(version.controller_kind());
     for (field, condition) in fields.into_iter().zip([Condition::Complete, Condition::Failed]) {
         let Some(limit) = version.spec()[field].as_u64() else { continue };
-        let kept = model.jobs_of(uid).filter(|job| job.finished == Some(condition) && !job.deleting).count() as u64;
-        if kept > limit {
+        // While a backfill is under way its Jobs are kept, and where failures pause they are counted apart.
+        let is_apart = version.backfill_under_way().is_some()
+            || condition == Condition::Failed && version.limits().contains_key(PAUSE_AFTER_FAILURES);
+        let is_kept = |job: &&Job| job.finished == Some(condition) && !job.deleting;
+        let (of_backfill, own): (Vec<_>, Vec<_>) =
+            model.jobs_of(uid).filter(is_kept).partition(|job| job.backfill.is_some());
+        let kept = own.len() + if is_apart { 0 } else { of_backfill.len() };
+        if kept as u64 > limit {
             found.push(format!("{kept} Jobs are kept, {field} is {limit}"));
         }
     }
@@ -275,7 +283,7 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
 }
 
 fn wrong_last_schedule_time(model: &Model, uid: &str, cron: &Cron) -> Option<String> {
-    let newest = model.all_jobs_of(uid).filter_map(|job| job.slot).max();
+    let newest = model.slots_of(uid).max();
     let last = cron.newest().last_schedule_time();
     // Slots of one minute share a name, and the Job of the first is the Job of all.
     let number = |slot: Option<DateTime<Utc>>| slot.map(|slot| cron.newest().controller_kind().number_of(slot));

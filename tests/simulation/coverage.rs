@@ -7,6 +7,7 @@ use cronjob_controller::api::policy::{DST, EXCLUDE, LIMITS, NOT_AFTER, NOT_BEFOR
 use crate::faults::{FaultKind, has_slow_admission};
 use crate::job_world::LINGERS;
 use crate::pairs;
+use crate::punctual::EVERY;
 
 /// Counters by group and name.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,11 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot in the calm",
             "CronJob after an outage of the server",
             "Jobs counted as another controller's",
+            "slot that a backfill started",
+            "Job of a backfill that is pruned",
+            "slot told as missed",
+            "slot told as skipped",
+            EVERY,
         ],
     ),
     ("measured", &["attempt after a refusal"]),
@@ -115,6 +121,10 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "given back to the in-tree controller",
             "handed over again by it",
             "in-tree controller starts a Job",
+            "backfill called",
+            "backfill called again",
+            "backfill ended",
+            "backfill refused or stopped",
         ],
     ),
 ];
@@ -126,9 +136,18 @@ const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
 ];
 
 /// Too rare for a run of some hundred seeds, and required of one of [`VERY_MANY`].
-const RARE: [(&str, &[&str]); 2] = [
+const RARE: [(&str, &[&str]); 3] = [
     ("late", &["create committed while another holds the lease"]),
-    ("judged", &["slot that started after failures held it"]),
+    ("judged", &["slot that started after failures held it", "slot that a backfill started under max-concurrent"]),
+    (
+        "world",
+        &[
+            "backfill killed before a write",
+            "backfill killed after a write",
+            "backfill killed during a write",
+            "backfill called beside itself",
+        ],
+    ),
 ];
 
 /// The number of seeds that must show every rare event, too.

@@ -414,6 +414,7 @@ impl Invariants {
             return self.violated("5", at, format!("{} deleted {name} of another UID", sent.author));
         }
         if condition(before).is_some() {
+            self.prunes_during_backfill(model, before, &uid, sent, at);
             return self.coverage.count("plan", "prune");
         }
         self.replaced.insert(uid.clone(), at);

@@ -157,7 +157,8 @@ impl Version {
 
     /// Whether it is old enough to be deleted by then.
     pub fn is_stuck(&self, job: &Job, now: DateTime<Utc>) -> bool {
-        self.rescues_after().zip(job.started).is_some_and(|(age, start)| start + age <= now)
+        let started = job.started.filter(|_| job.backfill.is_none());
+        self.rescues_after().zip(started).is_some_and(|(age, start)| start + age <= now)
     }
 
     pub fn replace_waits(&self) -> bool {
@@ -243,7 +244,9 @@ impl Invariants {
         let most = limits?.into_iter().max()?;
         let has_success = succeeded.is_some() || others.iter().any(|job| job.succeeded.is_some());
         let is_shown = |job: &&&Job| job.ended.is_some_and(|ended| ended + SHOWN_WITHIN < at);
-        let failed = others.iter().filter(|job| job.finished == Some(Condition::Failed) && !job.deleting);
+        let is_failure =
+            |job: &&&Job| job.finished == Some(Condition::Failed) && !job.deleting && job.backfill.is_none();
+        let failed = others.iter().filter(is_failure);
         let number = failed.filter(is_shown).count();
         (number >= most && !has_success).then(|| ("18", format!("after {number} failures without a success")))
     }

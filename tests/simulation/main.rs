@@ -45,6 +45,8 @@
 //! 24. After an outage of the server, each due slot that nothing holds starts soon: see [`outage`].
 //! 25. With `backlog: 0`, a slot is passed over for a run that lasted, and not after a deletion for it: see [`passing`].
 //! 26. After a refusal, a due slot is tried again within what is promised: see [`recovery`].
+//! 27. A backfill starts only past slots that did not run, each once, and as many at a time as it may: see [`backfilled`].
+//! 28. What `explain --since` says of slots that did not run is true: see [`told`].
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
@@ -56,6 +58,8 @@
 #![allow(clippy::unwrap_used, clippy::pedantic, clippy::explicit_auto_deref)]
 
 mod agenda;
+mod backfill;
+mod backfilled;
 mod call;
 mod calm;
 mod coverage;
@@ -84,6 +88,7 @@ mod scenario;
 mod sequences;
 mod shrink;
 mod sim;
+mod told;
 mod view;
 mod waiting;
 

@@ -8,6 +8,7 @@ use apiserver::Object;
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::ControllerKind;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use cronjob_controller::api::policy::BACKFILL;
 use schedule::missed::Observed;
 use schedule::{Schedule, Timing, local_zone};
 use serde::Deserialize as _;
@@ -23,6 +24,8 @@ pub enum Author {
     Replica(usize, u32),
     /// Users and the Job controller.
     World,
+    /// An operator's backfill.
+    Backfill,
     /// The garbage collector.
     Collector,
 }
@@ -32,6 +35,7 @@ impl fmt::Display for Author {
         match self {
             Self::Replica(number, incarnation) => write!(f, "r{number}.{incarnation}"),
             Self::World => f.write_str("world"),
+            Self::Backfill => f.write_str("backfill"),
             Self::Collector => f.write_str("gc"),
         }
     }
@@ -187,8 +191,15 @@ impl Cron {
 
     /// When a user last changed its spec.
     pub fn edited(&self) -> Millis {
+        let annotations = |version: &Version| {
+            let mut all = version.object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+            // A backfill changes nothing for the controller.
+            all.remove(BACKFILL);
+            all
+        };
         self.unchanged_since(|a, b| {
-            a.spec() == b.spec() && a.object["metadata"]["annotations"] == b.object["metadata"]["annotations"]
+            let is_same = a.object["metadata"]["annotations"] == b.object["metadata"]["annotations"];
+            a.spec() == b.spec() && (is_same || annotations(a) == annotations(b))
         })
     }
 
@@ -223,6 +234,8 @@ pub struct Job {
     pub owner: Option<(String, String)>,
     /// The slot in its annotation.
     pub slot: Option<DateTime<Utc>>,
+    /// The backfill that its label names.
+    pub backfill: Option<String>,
     /// The time of its creation, according to its metadata.
     pub creation: Option<DateTime<Utc>>,
     pub author: Author,
@@ -268,9 +281,14 @@ pub enum Condition {
 }
 
 impl Job {
-    /// Whether a CronJob controller created it, and not `create job --from`.
+    /// Whether a CronJob controller created it, and not `create job --from` or a backfill.
     pub fn is_made_by_controller(&self) -> bool {
-        self.owner.is_some() && self.slot.is_some()
+        self.owner.is_some() && self.slot.is_some() && self.backfill.is_none()
+    }
+
+    /// Whether it can be in `active`: a backfill's never is, and otherwise all Jobs of some kinds are.
+    pub fn is_active(&self, kind: ControllerKind) -> bool {
+        self.is_made_by_controller() || kind.every_child_is_active && self.backfill.is_none()
     }
 
     /// A watch shows it to a replica.
@@ -403,6 +421,7 @@ impl Model {
             uid: uid.clone(),
             owner,
             slot: slot_of(object),
+            backfill: object["metadata"]["labels"][BACKFILL].as_str().map(str::to_owned),
             creation: text(object, "creationTimestamp").parse().ok(),
             author,
             created: at,
@@ -452,6 +471,11 @@ impl Model {
     /// All Jobs of a CronJob that ever existed.
     pub fn all_jobs_of(&self, uid: &str) -> impl Iterator<Item = &Job> {
         self.children.get(uid).into_iter().flatten().filter_map(|uid| self.jobs.get(uid))
+    }
+
+    /// All slots of a CronJob that a controller started.
+    pub fn slots_of(&self, uid: &str) -> impl Iterator<Item = DateTime<Utc>> {
+        self.all_jobs_of(uid).filter(|job| job.backfill.is_none()).filter_map(|job| job.slot)
     }
 
     /// All Jobs that were ever created for a slot of a CronJob.

@@ -75,7 +75,9 @@ impl<'a> Start<'a> {
         let is_own = |job: &&Job| job.author == self.sent.author && job.answered;
         let is_shown = |job: &&Job| {
             let sight = job.sight(self.sent.author);
-            job.deleted.is_none() && sight.is_some_and(|sight| sight.at + LONGEST_SYNC < self.sent.at)
+            job.backfill.is_none()
+                && job.deleted.is_none()
+                && sight.is_some_and(|sight| sight.at + LONGEST_SYNC < self.sent.at)
         };
         let known = self.model.all_jobs_of(self.uid).filter(|job| is_own(job) || is_shown(job));
         let newer = known.filter_map(|job| job.slot).find(|other| *other > self.slot)?;
@@ -91,7 +93,7 @@ impl<'a> Start<'a> {
         if is_edited || self.scenario.clocks_differ().is_none() || !self.all(has_queue) {
             return None;
         }
-        let others = self.model.all_jobs_of(self.uid).filter_map(|job| job.slot).filter(|other| *other != self.slot);
+        let others = self.model.slots_of(self.uid).filter(|other| *other != self.slot);
         let last = waiting::decided_by_status(self.cron.newest(), self.sent.clock).max(others.max())?;
         let oldest = |version: &Version| version.waiting(last, self.sent.clock).pop_front();
         let first = oldest(self.versions.first()?).filter(|first| *first < self.slot)?;

@@ -201,6 +201,7 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
         }
         Action::DeleteJob => delete_newest_job(sim, cron_job),
         Action::DeleteFailures => delete_failures(sim, cron_job),
+        Action::Backfill(_) => sim.plan(at, Act::Backfill(place)),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
+use tokio::task::LocalSet;
 
 use crate::calm::{QUIET, SETTLED_WITHIN};
 use crate::coverage::Coverage;
@@ -17,6 +18,7 @@ use crate::punctual;
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
+use crate::told;
 use crate::waiting::{STEP, Watcher};
 
 /// A run of at least this many seeds must have seen every required event.
@@ -39,7 +41,8 @@ pub struct Outcome {
 /// Runs one world to its end.
 pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
+    // An operator's command runs in one thread.
+    runtime.block_on(LocalSet::new().run_until(async {
         let sim = Sim::new(scenario.clone(), is_journal_kept);
         sim.prepare();
         let mut end = scenario.active + SETTLED_WITHIN;
@@ -62,7 +65,9 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         let started = sim.started();
         in_order(&sim, &mut end).await;
         let late = punctual::late(&sim, scenario.active + SETTLED_WITHIN);
+        let told = told::wrong(&sim).await;
         let mut state = sim.state.lock();
+        told.into_iter().for_each(|what| state.invariants.violated("28", end, what));
         late.into_iter().for_each(|what| state.invariants.violated("23", end, what));
         for replica in &mut state.replicas {
             replica.process.kill();
@@ -83,7 +88,7 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
             hash: journal.hash(),
             lines: journal.into_lines(),
         }
-    })
+    }))
 }
 
 /// Checks violations that last longer than a moment: shorter ones are changes on their way.

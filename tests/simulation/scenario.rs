@@ -7,6 +7,7 @@ use cronjob_controller::api::job_template::LONGEST_KEPT;
 use cronjob_controller::api::policy::{NOT_AFTER, NOT_BEFORE};
 use cronjob_controller::api::{ControllerKind, Manage};
 
+use crate::backfill::Backfill;
 use crate::calm::SETTLED_WITHIN;
 use crate::faults::{Fault, FaultKind, has_slow_admission};
 use crate::limits;
@@ -106,6 +107,8 @@ pub enum Action {
     DeleteJob,
     /// Deletes its failed Jobs, which ends a pause.
     DeleteFailures,
+    /// Calls `backfill`.
+    Backfill(Backfill),
     /// Clients read this instead of the schedule: an invalid value that old API servers accepted.
     ReadsAs(&'static str),
 }

@@ -23,6 +23,7 @@ impl Scenario {
         self.meddle(&mut Rng::fork(seed, "people"));
         self.go_away(&mut Rng::fork(seed, "outage"));
         self.only_refuse(&mut Rng::fork(seed, "only refusals"));
+        self.backfill(&mut Rng::fork(seed, "backfill"));
     }
 
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason

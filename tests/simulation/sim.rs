@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agenda::Act;
+use crate::backfill;
 use crate::call::{Call, Kind};
 use crate::faults::{Fault, FaultKind};
 use crate::invariants::{Invariants, Sent};
@@ -67,6 +68,8 @@ pub struct State {
     /// The CronJobs to release when their next Jobs are started: their index in the scenario, and the time after which
     /// they are handed over again.
     pub wanted_back: BTreeMap<(String, String), (usize, Option<Millis>)>,
+    /// The processes of each backfill, by the number of its edit in the scenario.
+    pub backfills: BTreeMap<usize, backfill::Processes>,
     /// The server's revision by time.
     pub revisions: VecDeque<(Millis, u64)>,
     seen: u64,
@@ -157,6 +160,7 @@ impl Sim {
             agenda: BTreeMap::new(),
             decided: 0,
             wanted_back: BTreeMap::new(),
+            backfills: BTreeMap::new(),
             revisions: VecDeque::new(),
             seen: server.revision(),
             rng: Rng::fork(scenario.seed, "network"),
@@ -295,6 +299,7 @@ impl State {
         let Self { model, invariants, journal, .. } = self;
         let object = &change.object;
         let by_replica = sent.filter(|sent| matches!(sent.author, Author::Replica(..)));
+        let sent_by = |author: Author| sent.filter(|sent| sent.author == author);
         match change.collection.as_str() {
             "cronjobs.batch" | "cronjobs.batch.tutorial.kubebuilder.io" | "apiexamples.myapp.my.domain" => {
                 match (change.kind, by_replica, &change.previous) {
@@ -325,6 +330,9 @@ impl State {
                             invariants.started_within_limits(model, object, sent, at);
                             invariants.started_in_order(model, object, sent, at, scenario);
                             invariants.started_in_time(model, object, at, scenario);
+                        }
+                        if let Some(sent) = sent_by(Author::Backfill) {
+                            invariants.backfilled(model, object, sent, at, scenario);
                         }
                         let uid = text(object, "uid").to_owned();
                         self.plan(at, Act::JobBegins(uid));

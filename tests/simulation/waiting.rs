@@ -88,15 +88,15 @@ impl Version {
         }
         // A Job to be replaced that is not being deleted is no reason to wait: it is for the controller to delete.
         if self.replace_waits() {
-            return (jobs.iter().any(|job| job.deleting).then_some(Hold::Replaced), None);
+            let is_leaving = |job: &&Job| job.deleting && job.backfill.is_none();
+            return (jobs.iter().any(is_leaving).then_some(Hold::Replaced), None);
         }
         let limit = match self.max_concurrent() {
             None if self.policy() != "Forbid" => return (None, None),
             limit => limit.unwrap_or(1),
         };
         // Forbid counts the active Jobs. For the tutorial's kind these are all.
-        let counts_all = self.max_concurrent().is_some() || self.controller_kind().every_child_is_active;
-        let counts = |job: &&&Job| job.is_made_by_controller() || counts_all;
+        let counts = |job: &&&Job| self.max_concurrent().is_some() || job.is_active(self.controller_kind());
         let unfinished: Vec<&Job> = jobs.iter().filter(counts).copied().filter(|job| job.is_unfinished()).collect();
         let is_stuck = |job: &&&Job| self.is_stuck(job, now);
         let can_rescue = unfinished.iter().filter(is_stuck).filter(|job| job.deleting).count() < LINGERING;
@@ -110,7 +110,9 @@ impl Version {
     fn is_paused(&self, jobs: &[&Job]) -> bool {
         let Some(limit) = self.pauses_after() else { return false };
         let success = jobs.iter().filter_map(|job| job.succeeded).max().max(self.last_successful_time());
-        let failed = jobs.iter().filter(|job| job.finished == Some(Condition::Failed) && !job.deleting);
+        let is_failure =
+            |job: &&&Job| job.finished == Some(Condition::Failed) && !job.deleting && job.backfill.is_none();
+        let failed = jobs.iter().filter(is_failure);
         failed.filter(|job| job.started.or(job.creation) >= success).count() >= limit
     }
 }
@@ -135,7 +137,7 @@ pub fn next(model: &Model, uid: &str, cron: &Cron, scenario: &Scenario, now: Dat
         return None;
     }
     let wall = |at: Millis| scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap());
-    let started = model.all_jobs_of(uid).filter_map(|job| job.slot).max();
+    let started = model.slots_of(uid).max();
     let waiting = version.waiting(decided_by_status(version, now).max(started)?, now);
     let mut open = waiting.into_iter().filter(|slot| !is_name_used(model, cron, *slot));
     // The controller waits for the slots of a new schedule.

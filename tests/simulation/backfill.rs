@@ -1,0 +1,283 @@
+//! An operator starts the slots of a past time with `backfill`, which is killed and called again.
+//!
+//! The command's own code runs, on a connection without faults, beside replicas that have theirs. It is killed at one of its
+//! writes: before it is sent, after it was committed, or so that the server carries it out later. [`backfilled`](crate::backfilled)
+//! judges what it starts.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use apimachinery::clock::TestClock;
+use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::api::Manage;
+use cronjob_controller::api::policy::{MAX_CONCURRENT, REPLACE_WAITS};
+use cronjob_controller::cli::backfill::plan::Question;
+use cronjob_controller::cli::backfill::{Request, backfill_with};
+use cronjob_controller::cli::output::Format;
+use cronjob_controller::client;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::Response;
+use http_body_util::BodyExt as _;
+use schedule::local_zone;
+use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::sleep;
+use tower::BoxError;
+
+use crate::agenda::Act;
+use crate::call::Call;
+use crate::disguise::disguise_body;
+use crate::feed::SimBody;
+use crate::invariants::Sent;
+use crate::model::Author;
+use crate::network::full;
+use crate::rng::Rng;
+use crate::scenario::{Action, Edit, MINUTE, Millis, SECOND, Scenario};
+use crate::sim::Sim;
+
+/// How long each request takes, and each answer. Which requests a watch needs is not known beforehand, so that a random time
+/// would make a world another one each time.
+const ON_ITS_WAY: Duration = Duration::from_millis(2);
+
+/// A backfill of one CronJob.
+#[derive(Clone, Debug)]
+pub struct Backfill {
+    /// The time whose slots it starts, in minutes since it is first called.
+    pub minutes: (i64, i64),
+    pub max_active: usize,
+    pub processes: Vec<Process>,
+}
+
+/// One process of the command.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// At which of its writes it is killed.
+    pub killed: Option<(u64, Kill)>,
+    /// When the next one is called: so long after its end, or after its call if that is still to come.
+    pub next: (Millis, Option<Millis>),
+}
+
+/// Where a write is when its sender is killed.
+#[derive(Clone, Copy, Debug)]
+pub enum Kill {
+    Unsent,
+    Committed,
+    /// The server carries it out after this time, as long as its `?timeout=` allows that.
+    UnderWay(Millis),
+}
+
+/// The processes of one backfill.
+#[derive(Debug, Default)]
+pub struct Processes {
+    started: usize,
+    /// The newest one, and how many writes it has sent.
+    task: Option<AbortHandle>,
+    writes: u64,
+    /// Whether the call after it is scheduled.
+    is_next_called: bool,
+}
+
+impl Scenario {
+    /// In few worlds, an operator backfills one of the CronJobs.
+    pub fn backfill(&mut self, rng: &mut Rng) {
+        // The in-tree controller knows no backfill, and prunes its Jobs.
+        if rng.percent(84) || self.manage == Manage::Annotated {
+            return;
+        }
+        let place = usize::try_from(rng.range(0, self.cron_jobs.len() as u64)).unwrap();
+        let (has_policies, is_fit) = (self.controller_kind.counted_from.is_some(), rng.percent(85));
+        let cron_job = &mut self.cron_jobs[place];
+        if is_fit {
+            // Otherwise most are refused, or have nothing to start.
+            let spec = &mut cron_job.spec;
+            spec.schedule = (*rng.pick(&["* * * * *", "* * * * *", "*/2 * * * *"])).to_owned();
+            spec.policy = *rng.pick(&["Allow", "Forbid"]);
+            spec.limits = (Some(rng.range(2, 9)), Some(rng.range(1, 6)));
+            spec.fate = *rng.pick(&["mixed", "quick", "slow", "fails"]);
+            cron_job.policies.remove(REPLACE_WAITS);
+            if has_policies && rng.percent(45) {
+                cron_job.policies.insert(MAX_CONCURRENT, Some(rng.range(1, 4).to_string()));
+            }
+        }
+        let at = rng.range(2 * MINUTE, self.active + MINUTE);
+        if is_fit && at > 6 * MINUTE {
+            // Some of its slots do not run.
+            let suspended = rng.range(MINUTE, at - 4 * MINUTE);
+            let resumed = suspended + rng.range(90, 200) * SECOND;
+            for (at, is) in [(suspended, true), (resumed, false)] {
+                self.edits.push(Edit { at, cron_job: place, action: Action::Suspend(is) });
+            }
+        }
+        let first = -i64::try_from(rng.range(5, 40)).unwrap();
+        let last = 1 - i64::try_from(rng.range(0, 4)).unwrap();
+        let mut processes = Vec::new();
+        for _ in 0..rng.range(1, 6) {
+            let way = Kill::UnderWay(rng.range(1, 34) * SECOND);
+            let kill = rng.weighted(&[(30, Kill::Unsent), (30, Kill::Committed), (40, way)]);
+            let killed = rng.percent(75).then(|| (rng.range(1, 8), kill));
+            let beside = rng.percent(20).then(|| rng.range(1, 90) * SECOND);
+            processes.push(Process { killed, next: (*rng.pick(&[100, SECOND, 10 * SECOND, 50 * SECOND]), beside) });
+        }
+        let max_active = *rng.pick(&[1, 1, 2, 5]);
+        let action = Action::Backfill(Backfill { minutes: (first, last), max_active, processes });
+        self.edits.push(Edit { at, cron_job: place, action });
+    }
+}
+
+/// Calls the command of that edit of the scenario.
+pub fn call(sim: &Arc<Sim>, edit: usize, at: Millis) {
+    let Edit { cron_job, action: Action::Backfill(backfill), .. } = &sim.scenario.edits[edit] else { return };
+    let cron_job = &sim.scenario.cron_jobs[*cron_job];
+    let kind = sim.scenario.controller_kind;
+    let (process, is_other) = {
+        let mut state = sim.state.lock();
+        let state = &mut *state;
+        let processes = state.backfills.entry(edit).or_default();
+        let process = processes.started;
+        processes.started += 1;
+        (processes.writes, processes.is_next_called) = (0, false);
+        let is_other = processes.task.take().is_some_and(|task| !task.is_finished());
+        let next = backfill.processes.get(process).and_then(|process| process.next.1);
+        if let Some(after) = next {
+            processes.is_next_called = true;
+            state.plan(at + after, Act::Backfill(edit));
+        }
+        let what = if process == 0 { "backfill called" } else { "backfill called again" };
+        state.invariants.coverage.count("world", what);
+        state.journal.note(at, format_args!("backfill of {} is called", cron_job.name));
+        (process, is_other)
+    };
+    if is_other {
+        sim.state.lock().invariants.coverage.count("world", "backfill called beside itself");
+    }
+    let operator = Operator { sim: Arc::clone(sim), edit, process, name: cron_job.name.clone() };
+    let minute = |minutes: i64| {
+        let time = sim.wall(sim.scenario.edits[edit].at) + TimeDelta::minutes(minutes);
+        time - TimeDelta::seconds(time.timestamp() % 60) - TimeDelta::nanoseconds(time.timestamp_subsec_nanos().into())
+    };
+    let question = Question {
+        from: minute(backfill.minutes.0),
+        to: minute(backfill.minutes.1),
+        zone: local_zone().0,
+        seed: "".into(),
+        max_active: backfill.max_active,
+        again: false,
+        rerun: false,
+    };
+    let request = Request { question, dry_run: false, format: Format::Json };
+    let (client, clock) = (client::on_service(operator.clone()), TestClock::new(sim.wall(at)));
+    let (namespace, name) = (cron_job.namespace, cron_job.name.clone());
+    let task = spawn_local(async move {
+        let mut print = |_: &_| true;
+        let answer = backfill_with(&client, kind, (namespace, &name), &request, &*clock, &mut print).await;
+        let (end, text) = match answer {
+            Ok(_) => ("backfill ended", String::new()),
+            Err(error) => ("backfill refused or stopped", error.to_string()),
+        };
+        operator.ends(end, &text);
+    });
+    sim.state.lock().backfills.entry(edit).or_default().task = Some(task.abort_handle());
+}
+
+/// One process of the command, and its connection.
+#[derive(Clone)]
+struct Operator {
+    sim: Arc<Sim>,
+    edit: usize,
+    process: usize,
+    name: String,
+}
+
+impl Operator {
+    fn ends(&self, end: &str, text: &str) {
+        let (at, mut state) = (self.sim.now(), self.sim.state.lock());
+        state.invariants.coverage.count("world", end);
+        state.journal.note(at, format_args!("{end} ({}): {text}", self.name));
+        let state = &mut *state;
+        let processes = state.backfills.entry(self.edit).or_default();
+        let Action::Backfill(backfill) = &self.sim.scenario.edits[self.edit].action else { return };
+        let is_newest = processes.started == self.process + 1;
+        if let Some(process) = backfill.processes.get(self.process).filter(|_| is_newest && !processes.is_next_called) {
+            processes.is_next_called = true;
+            state.plan(at + process.next.0, Act::Backfill(self.edit));
+            self.sim.changed.notify_one();
+        }
+    }
+
+    /// Whether the process is killed at its next write, and where that is then. Only the newest one is.
+    fn is_killed(&self, call: &Call) -> Option<Kill> {
+        let Action::Backfill(backfill) = &self.sim.scenario.edits[self.edit].action else { return None };
+        let mut state = self.sim.state.lock();
+        let processes = state.backfills.entry(self.edit).or_default();
+        if !call.is_write() || processes.started != self.process + 1 {
+            return None;
+        }
+        processes.writes += 1;
+        let (number, kill) = backfill.processes.get(self.process)?.killed?;
+        if processes.writes != number {
+            return None;
+        }
+        if let Some(task) = processes.task.take() {
+            task.abort();
+        }
+        let text = match kill {
+            Kill::Unsent => "backfill killed before a write",
+            Kill::Committed => "backfill killed after a write",
+            Kill::UnderWay(_) => "backfill killed during a write",
+        };
+        drop(state);
+        self.ends(text, &call.to_string());
+        Some(kill)
+    }
+
+    fn commit(&self, call: &Call, sent: &Sent) -> Response<SimBody> {
+        let (parts, body) = self.sim.commit(sent, call).into_parts();
+        if call.watch {
+            return Response::from_parts(parts, body.map_err(|never| match never {}).boxed_unsync());
+        }
+        let bytes = body.collect().now_or_never().expect("an answer is whole").unwrap_or_else(|never| match never {});
+        Response::from_parts(parts, full(disguise_body(bytes.to_bytes())))
+    }
+
+    async fn send(self, call: Call) -> Response<SimBody> {
+        let at = self.sim.now();
+        let clock: DateTime<Utc> = self.sim.wall(at);
+        let sent = Sent { author: Author::Backfill, identity: String::new(), at, clock, view: None };
+        let Some(kill) = self.is_killed(&call) else {
+            sleep(ON_ITS_WAY).await;
+            let response = self.commit(&call, &sent);
+            sleep(ON_ITS_WAY).await;
+            return response;
+        };
+        match kill {
+            Kill::Unsent => {}
+            Kill::Committed => drop(self.commit(&call, &sent)),
+            Kill::UnderWay(after) => {
+                let after = after.min(call.timeout().unwrap_or(Millis::MAX));
+                tokio::spawn(async move {
+                    sleep(Duration::from_millis(after)).await;
+                    drop(self.commit(&call, &sent));
+                });
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl tower::Service<http::Request<kube::client::Body>> for Operator {
+    type Response = Response<SimBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<SimBody>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<kube::client::Body>) -> Self::Future {
+        let (parts, body) = request.into_parts();
+        let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
+        let call = Call::new(&parts, bytes).in_world_of(self.sim.scenario.controller_kind);
+        Box::pin(self.clone().send(call).map(Ok))
+    }
+}
