@@ -170,7 +170,7 @@ pub fn call(sim: &Arc<Sim>, edit: usize, at: Millis) {
     let (namespace, name) = (cron_job.namespace, cron_job.name.clone());
     let task = spawn_local(async move {
         let mut print = |_: &_| true;
-        let answer = backfill_with(&client, kind, (namespace, &name), &request, &*clock, &mut print).await;
+        let answer = backfill_with(&client, kind, (namespace, &name), &request, &*clock, &mut print, &mut |_| {}).await;
         let (end, text) = match answer {
             Ok(_) => ("backfill ended", String::new()),
             Err(error) => ("backfill refused or stopped", error.to_string()),
