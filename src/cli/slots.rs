@@ -171,23 +171,25 @@ impl<'a> History<'a> {
             let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
             return (Fate::Missed, Some(Skip::Deadline(slot)), why);
         }
-        let forbids = cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid;
-        if let Some(job) = self.traces.running_at(slot).filter(|_| forbids) {
+        let is_later = self.traces.last_slot.is_none_or(|last| slot > last);
+        let is_kept = self.kept_since.is_some_and(|since| slot > since);
+        let forbids =
+            cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid && cron_job.limits().max_concurrent.is_none();
+        // One that may be gone started late, unless it was blocked until the next slot came.
+        let next = || self.case.schedule().and_then(|schedule| schedule.next_after(slot));
+        let until = if is_later || is_kept { Some(slot) } else { next() };
+        let blocker = until.filter(|_| forbids).and_then(|until| self.traces.running_from(slot, until));
+        if let Some(job) = blocker {
             let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
             return (Fate::Skipped, Some(Skip::Forbid(slot)), why);
         }
-        if self.traces.last_slot.is_none_or(|last| slot > last) {
+        if is_later {
             return self.not_started(slot);
         }
-        match self.kept_since {
-            Some(since) if slot > since => {
-                (Fate::Missed, None, "no controller started it before a later run".to_owned())
-            }
-            _ => {
-                let why = "its Job, if there was one, and its Events no longer exist".to_owned();
-                (Fate::Unknown, None, why)
-            }
+        if is_kept {
+            return (Fate::Missed, None, "no controller started it before a later run".to_owned());
         }
+        (Fate::Unknown, None, "its Job, if there was one, and its Events no longer exist".to_owned())
     }
 
     /// A slot after the last one that was started.

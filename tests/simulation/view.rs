@@ -128,7 +128,8 @@ impl View {
         self.cron_jobs.insert(key, delivered);
     }
 
-    /// A live read, which can be ahead of the watch.
+    /// A live read, which can be ahead of the watch. It can show that a suspension has ended. One that has begun since binds the
+    /// author once its watch shows it, since a sync may go by an older version that the watch delivers later.
     pub fn read(&mut self, object: &Shown, at: Millis) {
         let key = (object.metadata.namespace.clone(), object.metadata.name.clone());
         let revision = object.metadata.resource_version.parse().unwrap_or(0);
@@ -136,7 +137,7 @@ impl View {
         if revision <= known.revision.max(known.read) {
             return;
         }
-        let facts = (object.is_suspended(), object.metadata.deletion_timestamp.is_some());
+        let facts = (known.suspend && object.is_suspended(), known.deleting);
         if (known.suspend, known.deleting) != facts {
             known.at = at;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::Object as _;
 use crate::api::batch_v1::Job;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
@@ -230,4 +231,36 @@ fn steps_of_the_slots_grow_with_their_number_and_with_that_of_jobs_and_events() 
     };
     let (once, twice) = (steps(500), steps(1_000));
     assert!(once > 500 && twice <= once * 2 + once / 4, "{once} steps, and {twice} for twice as much");
+}
+
+/// With Forbid, the run of the 21st may have begun late, and its Job be gone.
+#[test]
+fn run_that_ended_before_the_next_slot_kept_none_from_starting_late() {
+    let forbid = json!({"spec": {"concurrencyPolicy": "Forbid", "failedJobsHistoryLimit": 0}});
+    let gone = (Fate::Unknown, "its Job, if there was one, and its Events no longer exist".to_owned());
+    let blocked = (Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(20))));
+    let rows = [
+        ("until half a minute later", "2026-11-21T02:00:30Z", gone.clone()),
+        ("until a second before the next slot", "2026-11-22T01:59:59Z", gone),
+        ("until the next slot", "2026-11-22T02:00:00Z", blocked),
+    ];
+    for (sentence, end, want) in rows {
+        let object = |slot: &str, end: &str| {
+            let mut object = json!({
+                "metadata": {
+                    "name": name_of(slot), "namespace": "shop", "uid": name_of(slot), "resourceVersion": "1",
+                    "creationTimestamp": slot, "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot},
+                },
+                "status": {"startTime": slot, "completionTime": end, "conditions": [{"type": "Complete", "status": "True"}]},
+            });
+            object["metadata"]["ownerReferences"] = json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "cj", "controller": true}]);
+            Arc::new(Job::decode(&object.to_string(), &crate::api::Interner::default()).unwrap())
+        };
+        let jobs = vec![object(&day(20), end), object(&day(22), "2026-11-22T02:00:09Z")];
+        let known = [Known { facts: facts(&forbid, jobs), events: vec![] }];
+        let slots = slots(&known, Zone::UTC, instant(&day(20)), instant("2026-11-22T10:00:00Z"));
+        let told = &slots.cron_jobs[0].slots;
+        let got = told.iter().find(|entry| entry.from == instant(&day(21))).unwrap();
+        assert_eq!((got.fate, got.why.clone()), want, "{sentence}");
+    }
 }

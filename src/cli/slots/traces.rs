@@ -87,13 +87,13 @@ impl<'a> Traces<'a> {
         !self.missed.is_empty() && self.missed.contains(&*slot.format(TIME).to_string())
     }
 
-    /// A Job that ran over a slot: of those that did, the one that ran the longest.
-    pub fn running_at(&self, slot: DateTime<Utc>) -> Option<&'a Job> {
+    /// A Job that ran when a slot came, and until `until`: of those that did, the one that ran the longest.
+    pub fn running_from(&self, slot: DateTime<Utc>, until: DateTime<Utc>) -> Option<&'a Job> {
         let started = self.runs.partition_point(|(created, ..)| {
             steps::add(1);
             *created <= slot
         });
         let (_, end, job) = self.runs.get(started.checked_sub(1)?)?;
-        (*end >= slot).then_some(job)
+        (*end >= until).then_some(job)
     }
 }
