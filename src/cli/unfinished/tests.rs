@@ -26,6 +26,9 @@ fn containers(states: &[(&str, Value)]) -> Value {
     json!({"status": {"containerStatuses": states.iter().map(one).collect::<Vec<_>>()}})
 }
 
+/// A sentence, the Job, its Pods; why, and what is described.
+type Row = (&'static str, Value, Vec<Pod>, Option<(&'static str, &'static str)>);
+
 #[test]
 fn reason_that_keeps_a_job_from_ending_is_found() {
     let none = json!({});
@@ -40,8 +43,7 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
     let sidecar = containers(&[ended(), ("proxy", json!({"running": {}}))]);
     let going = json!({"metadata": {"deletionTimestamp": "2026-11-21T02:00:09Z"}});
     let held = json!({"metadata": {"deletionTimestamp": "2026-11-21T02:00:09Z", "finalizers": ["example.com/a"]}});
-    // (a sentence, the Job, its Pods, why, what is described)
-    let rows: [(&str, Value, Vec<Pod>, Option<(&str, &str)>); 15] = [
+    let rows: [Row; 15] = [
         ("it runs", none.clone(), vec![runs()], None),
         (
             "a container is about to start",
