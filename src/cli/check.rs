@@ -12,6 +12,7 @@ mod lines;
 mod load;
 mod manifest;
 mod mistakes;
+mod near_kinds;
 mod policies;
 pub mod sources;
 mod times;

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 pub enum Code {
     /// Not YAML.
     NotYaml,
-    /// Without `apiVersion` or `kind`, or of a version that is no longer served.
+    /// Without `apiVersion` or `kind`, of a version that is no longer served, or nearly of a kind that there is.
     NoKind,
     /// Refused by the API server.
     Invalid,
@@ -86,7 +86,7 @@ impl Code {
     const fn name_and_summary(self) -> (&'static str, &'static str) {
         match self {
             Self::NotYaml => ("not-yaml", "The document is not YAML."),
-            Self::NoKind => ("no-kind", "The kind of the object is missing, or is not served any more."),
+            Self::NoKind => ("no-kind", "The kind of the object is missing, or there is no such kind."),
             Self::Invalid => ("invalid", "The API server refuses the object."),
             Self::UnknownField => ("unknown-field", "There is no such field."),
             Self::ServerWarning => ("server-warning", "The API server warns about the object."),

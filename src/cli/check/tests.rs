@@ -37,7 +37,7 @@ const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 #[test]
 fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
-    let rows: [(&str, String, &[&str]); 17] = [
+    let rows: [(&str, String, &[&str]); 19] = [
         ("nothing", String::new(), &[]),
         ("a good one", whole("schedule: '0 3 * * *'"), &[]),
         (
@@ -83,6 +83,16 @@ fn error_names_document_object_and_field() {
             "an old version",
             cron_job("batch/v1beta1", "a", "schedule: '@daily'"),
             &["a.yaml, document 1: CronJob shop/a: error: apiVersion: batch/v1beta1 is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21"],
+        ),
+        (
+            "a kind in small letters",
+            "apiVersion: batch/v1\nkind: Cronjob\nmetadata: {name: x}\n".to_owned(),
+            &["a.yaml, document 1: Cronjob x: error: kind: there is no Cronjob in batch/v1; did you mean CronJob of batch/v1?"],
+        ),
+        (
+            "the group of Deployments",
+            cron_job("apps/v1", "a", "schedule: '@daily'"),
+            &["a.yaml, document 1: CronJob shop/a: error: apiVersion: there is no CronJob in apps/v1; did you mean CronJob of batch/v1?"],
         ),
         ("another kind is ignored", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
         (
