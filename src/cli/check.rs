@@ -6,6 +6,7 @@
 //! affect others. The work grows with the length of the manifests, whatever is in them. Pure.
 
 mod code;
+mod concurrency;
 mod formats;
 mod hints;
 mod lines;
@@ -258,6 +259,7 @@ impl Checker {
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
                     faults.extend(mistakes::of_schedule(text, self.today));
                     faults.extend(mistakes::of_rest(object));
+                    faults.extend(concurrency::judge(&timed, object, self.today));
                     if !timed.suspended {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
                         let window = self.rules.what_if_spread.filter(|_| controller_kind.counted_from.is_some());

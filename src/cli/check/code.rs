@@ -43,6 +43,8 @@ pub enum Code {
     ForbidWithoutDeadline,
     /// Forbid without a limit on how long a Job runs.
     NoActiveDeadline,
+    /// Allow, without a limit on how many Jobs run at a time.
+    AllowWithoutBound,
     /// A history limit of 0.
     NoHistory,
     /// A policy annotation that cannot be read.
@@ -57,7 +59,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the rules in SARIF.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
@@ -75,6 +77,7 @@ impl Code {
         Self::ShortMonths,
         Self::ForbidWithoutDeadline,
         Self::NoActiveDeadline,
+        Self::AllowWithoutBound,
         Self::NoHistory,
         Self::BadPolicy,
         Self::UnknownPolicy,
@@ -102,6 +105,7 @@ impl Code {
             Self::ShortMonths => ("short-months", "Some months do not have the days of the schedule."),
             Self::ForbidWithoutDeadline => ("forbid-without-deadline", "A blocked run can start at any later time."),
             Self::NoActiveDeadline => ("no-active-deadline", "A Job that hangs blocks every later run."),
+            Self::AllowWithoutBound => ("allow-without-bound", "Jobs that hang or cannot start pile up."),
             Self::NoHistory => ("no-history", "Jobs that ended are deleted at once."),
             Self::BadPolicy => ("bad-policy", "A policy annotation cannot be read, so nothing starts."),
             Self::UnknownPolicy => ("unknown-policy", "There is no such policy annotation."),

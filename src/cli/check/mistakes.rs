@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike, Months, Utc};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::{Code, Fault, policies};
+use super::{Code, Fault, concurrency, policies};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::cli::words::joined;
 
@@ -67,9 +67,7 @@ pub(super) fn of_rest(object: &Value) -> Vec<Fault> {
                            however late";
             faults.push(Fault::warning(Code::ForbidWithoutDeadline, "spec.concurrencyPolicy", message));
         }
-        let template = &spec["jobTemplate"]["spec"];
-        let limits = [&template["activeDeadlineSeconds"], &template["template"]["spec"]["activeDeadlineSeconds"]];
-        if limits.iter().all(|limit| limit.is_null()) {
+        if !concurrency::has_deadline(spec) {
             let message =
                 "has no activeDeadlineSeconds, and concurrencyPolicy is Forbid: if it hangs, no later run starts";
             faults.push(Fault::warning(Code::NoActiveDeadline, "spec.jobTemplate.spec", message));

@@ -134,10 +134,16 @@ fn error_names_document_object_and_field() {
 
 #[test]
 fn suspicious_schedule_is_a_warning() {
-    let timed =
-        |schedule: &str, zone: &str| cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}"));
-    let every =
-        |deadline: i64| cron_job(BATCH, "a", &format!("schedule: '@every 1h'\n  startingDeadlineSeconds: {deadline}"));
+    let timed = |schedule: &str, zone: &str| {
+        cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}\n  concurrencyPolicy: Replace"))
+    };
+    let every = |deadline: i64| {
+        cron_job(
+            BATCH,
+            "a",
+            &format!("schedule: '@every 1h'\n  concurrencyPolicy: Replace\n  startingDeadlineSeconds: {deadline}"),
+        )
+    };
     let at_once = cron_job(BATCH, "a", "schedule: '0 3 * * *'\n  startingDeadlineSeconds: 0");
     let rows: [(&str, String, &[&str]); 13] = [
         (
@@ -188,10 +194,14 @@ fn suspicious_schedule_is_a_warning() {
         ("no changes in UTC", timed("30 2 * * *", "UTC"), &[]),
         (
             "twice a minute",
-            cron_job(BATCH, "a", "schedule: '@every 30s'"),
+            cron_job(BATCH, "a", "schedule: '@every 30s'\n  concurrencyPolicy: Replace"),
             &["spec.schedule: runs within 60 seconds share a Job's name: only the first of them starts"],
         ),
-        ("which the tutorial's do not", cron_job(TUTORIAL, "a", "schedule: '@every 30s'"), &[]),
+        (
+            "which the tutorial's do not",
+            cron_job(TUTORIAL, "a", "schedule: '@every 30s'\n  concurrencyPolicy: Replace"),
+            &[],
+        ),
     ];
     for (sentence, text, want) in rows {
         let want: Vec<_> =
@@ -295,9 +305,10 @@ fn load_is_shown_with_and_without_spread() {
 fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     let each = |name: &str, schedule: &str| cron_job(BATCH, name, &format!("schedule: '{schedule}'"));
     let suspended = cron_job(BATCH, "idle", "schedule: '0 0 * * *'\n  suspend: true");
+    let interval = cron_job(BATCH, "i", "schedule: '@every 1h'\n  concurrencyPolicy: Replace");
     let daily: String = ["a", "b", "c", "d"].iter().map(|name| each(name, "0 0 * * *")).collect();
     let weekly: String = ["e", "f", "g"].iter().map(|name| each(name, "30 6 * * 1")).collect();
-    let text = [daily, weekly, each("h", "0 */6 * * *"), each("i", "@every 1h"), suspended].concat();
+    let text = [daily, weekly, each("h", "0 */6 * * *"), interval, suspended].concat();
     let report = judged(&text);
     let lines: Vec<String> = report.findings.iter().map(Finding::line).collect();
     assert_eq!(
