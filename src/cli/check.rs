@@ -7,6 +7,7 @@
 
 mod code;
 mod concurrency;
+mod dialects;
 mod formats;
 mod hints;
 mod lines;
@@ -258,6 +259,9 @@ impl Checker {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
                     faults.extend(mistakes::of_schedule(text, self.today));
+                    if controller_kind == ControllerKind::CronJob {
+                        faults.extend(dialects::judge(text));
+                    }
                     faults.extend(mistakes::of_rest(object));
                     faults.extend(concurrency::judge(&timed, object, self.today));
                     if !timed.suspended {

@@ -39,6 +39,8 @@ pub enum Code {
     MisreadZone,
     /// Days that some months do not have.
     ShortMonths,
+    /// A schedule that another reader of schedules takes otherwise.
+    OtherDialect,
     /// Forbid without a starting deadline.
     ForbidWithoutDeadline,
     /// Forbid without a limit on how long a Job runs.
@@ -59,7 +61,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the rules in SARIF.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
@@ -75,6 +77,7 @@ impl Code {
         Self::UnevenStep,
         Self::MisreadZone,
         Self::ShortMonths,
+        Self::OtherDialect,
         Self::ForbidWithoutDeadline,
         Self::NoActiveDeadline,
         Self::AllowWithoutBound,
@@ -103,6 +106,7 @@ impl Code {
             Self::UnevenStep => ("uneven-step", "A step does not divide its field."),
             Self::MisreadZone => ("misread-zone", "The time zone is another one than its name says to most."),
             Self::ShortMonths => ("short-months", "Some months do not have the days of the schedule."),
+            Self::OtherDialect => ("other-dialect", "Another reader of schedules takes it otherwise."),
             Self::ForbidWithoutDeadline => ("forbid-without-deadline", "A blocked run can start at any later time."),
             Self::NoActiveDeadline => ("no-active-deadline", "A Job that hangs blocks every later run."),
             Self::AllowWithoutBound => ("allow-without-bound", "Jobs that hang or cannot start pile up."),
