@@ -82,10 +82,14 @@ impl Served {
             resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
         };
         let Some(resource) = self.0.iter().find(is_meant) else { return Vec::new() };
-        let judgement = match apiserver::judge_new(resource, object.clone()) {
+        let judgement = match apiserver::judge_new(resource, object) {
             Ok(judgement) => judgement,
-            // Go's message names the type and the field.
-            Err(error) => return vec![Fault::error(Code::Invalid, "", error)],
+            Err(wrong) => {
+                return wrong
+                    .into_iter()
+                    .map(|wrong| Fault::error(Code::Invalid, wrong.field, wrong.message))
+                    .collect();
+            }
         };
         let unknown = judgement
             .unknown

@@ -58,7 +58,7 @@ fn error_names_document_object_and_field() {
         (
             "a wrong type",
             whole("schedule: '0 3 * * *'\n  startingDeadlineSeconds: soon"),
-            &["a.yaml, document 1: CronJob shop/a: error: json: cannot unmarshal string into Go struct field CronJobSpec.spec.startingDeadlineSeconds of type int64"],
+            &["a.yaml, document 1: CronJob shop/a: error: spec.startingDeadlineSeconds: json: cannot unmarshal string into Go struct field CronJobSpec.spec.startingDeadlineSeconds of type int64"],
         ),
         (
             "a policy that there is not",
@@ -370,6 +370,25 @@ fn common_mistakes_are_found_where_they_are() {
             ("a.yaml:7:", "[no-history]"),
         ]
     );
+}
+
+#[test]
+fn every_value_of_a_wrong_type_is_found_at_its_line() {
+    let text = cron_job(BATCH, "a", "schedule: '0 3 * * *'\n  suspend: 'no'");
+    let env = "\n            env:\n            - {name: A, value: x}\n            - {name: B, value: true}\n            - name: C\n              \
+               value: 8080";
+    let text = text.replace("[{name: c, image: i}]", &format!("\n          - name: c{env}"));
+    let lines: Vec<String> = judged(&text).findings.iter().map(Finding::line).collect();
+    let value = "spec.jobTemplate.spec.template.spec.containers";
+    let wrong = |line: usize, index: usize, what: &str| {
+        format!(
+            "a.yaml:{line}: error: CronJob shop/a: {value}[0].env[{index}].value: json: cannot unmarshal {what} into Go struct field \
+             EnvVar.{value}.env.value of type string [invalid]"
+        )
+    };
+    let suspend = "a.yaml:6: error: CronJob shop/a: spec.suspend: json: cannot unmarshal string into Go struct field \
+                   CronJobSpec.spec.suspend of type bool [invalid]";
+    assert_eq!(lines[..3], [wrong(16, 1, "bool"), wrong(18, 2, "number"), suspend.to_owned()]);
 }
 
 #[test]
