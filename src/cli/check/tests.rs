@@ -468,6 +468,19 @@ fn findings_have_lines_and_codes_in_every_format() {
 }
 
 #[test]
+fn files_that_were_left_out_are_counted_in_the_last_line() {
+    let left_out = |files| LeftOut { files, unrendered: vec![] };
+    let config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+    for (sentence, text, files, want) in [
+        ("files", "", 2, "0 CronJobs, 2 other files ignored: 0 errors, 0 warnings."),
+        ("an object", config_map, 0, "0 CronJobs, 1 other object ignored: 0 errors, 0 warnings."),
+        ("both", config_map, 1, "0 CronJobs, 1 other object and 1 other file ignored: 0 errors, 0 warnings."),
+    ] {
+        assert_eq!(judged(text).leaving_out(left_out(files)).lines().last().unwrap(), want, "{sentence}");
+    }
+}
+
+#[test]
 fn check_fails_from_the_configured_severity_on() {
     let warned = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 2 *'"));
     let refused = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 13 *'"));
