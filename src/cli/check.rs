@@ -6,13 +6,17 @@
 //! affect others. The work grows with the length of the manifests, whatever is in them. Pure.
 
 mod code;
+mod concurrency;
+mod dialects;
 mod formats;
 mod hints;
 mod lines;
 mod load;
 mod manifest;
 mod mistakes;
+mod near_kinds;
 mod policies;
+pub mod repository;
 pub mod sources;
 mod times;
 
@@ -34,6 +38,7 @@ pub use code::Code;
 use lines::Lines;
 use load::Load;
 use manifest::{Kind, Served};
+use repository::LeftOut;
 
 /// A text with manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,6 +172,9 @@ pub struct CheckReport {
     cron_jobs: usize,
     /// The number of objects of other kinds, which are skipped.
     others: usize,
+    /// What was left out because it is no manifest by itself.
+    #[serde(flatten)]
+    left_out: LeftOut,
     findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<Load>,
@@ -256,7 +264,11 @@ impl Checker {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
                     faults.extend(mistakes::of_schedule(text, self.today));
+                    if controller_kind == ControllerKind::CronJob {
+                        faults.extend(dialects::judge(text));
+                    }
                     faults.extend(mistakes::of_rest(object));
+                    faults.extend(concurrency::judge(&timed, object, self.today));
                     if !timed.suspended {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
                         let window = self.rules.what_if_spread.filter(|_| controller_kind.counted_from.is_some());
@@ -309,7 +321,8 @@ impl Checker {
         self.findings.extend(busy.into_iter().map(of_all));
         let load = self.rules.histogram.then_some(load);
         let (cron_jobs, others, findings) = (self.cron_jobs, self.others, self.findings);
-        CheckReport { cron_jobs, others, findings, load, load_without_spread: at_slots }
+        let left_out = LeftOut::default();
+        CheckReport { cron_jobs, others, left_out, findings, load, load_without_spread: at_slots }
     }
 }
 
@@ -332,6 +345,12 @@ impl Finding {
 }
 
 impl CheckReport {
+    /// The report of a directory, with the files that were not checked.
+    #[must_use]
+    pub fn leaving_out(self, left_out: LeftOut) -> Self {
+        Self { left_out, ..self }
+    }
+
     /// Whether there is a finding that counts as a failure.
     pub fn fails(&self, rules: &Rules) -> bool {
         self.findings.iter().any(|finding| finding.severity >= rules.fail_on)
@@ -349,7 +368,7 @@ impl CheckReport {
 
 impl Report for CheckReport {
     fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.findings.iter().map(Finding::line).collect();
+        let mut lines: Vec<String> = self.findings.iter().map(Finding::line).chain(self.left_out.lines()).collect();
         if !lines.is_empty() {
             lines.push(String::new());
         }
@@ -360,10 +379,11 @@ impl Report for CheckReport {
         }
         let number = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
-        let others =
-            if self.others > 0 { format!(", {} ignored", count(self.others, "other object")) } else { String::new() };
+        let others = (self.others > 0).then(|| count(self.others, "other object"));
+        let ignored: Vec<String> = others.into_iter().chain(self.left_out.other_files()).collect();
+        let ignored = if ignored.is_empty() { String::new() } else { format!(", {} ignored", ignored.join(" and ")) };
         let found = format!("{}, {}", count(errors, "error"), count(warnings, "warning"));
-        lines.push(format!("{}{others}: {found}.", count(self.cron_jobs, "CronJob")));
+        lines.push(format!("{}{ignored}: {found}.", count(self.cron_jobs, "CronJob")));
         lines
     }
 }

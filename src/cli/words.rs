@@ -62,6 +62,13 @@ fn times(values: &FieldValues) -> String {
     };
     match (step(minutes, 60), step(hours, 24)) {
         (Some(minutes), Some(1)) => format!("every {minutes} minutes"),
+        (Some(step), _) if step > 1 && is_run(hours) => {
+            let ([first, ..], [.., last], [.., minute]) = (hours.as_slice(), hours.as_slice(), minutes.as_slice())
+            else {
+                return past;
+            };
+            format!("every {step} minutes from {first:02}:00 to {last:02}:{minute:02}")
+        }
         (Some(minutes), _) if minutes > 1 => format!("every {minutes} minutes of the hours {}", listed(hours, number)),
         (_, Some(1)) => format!("every hour, {past}"),
         (_, Some(step)) => format!("every {step} hours, {past}"),

@@ -46,7 +46,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::openapi;
-use super::registry::{Column, NameRule, Resource, Strategy};
+use super::registry::{Column, NameRule, Resource, Strategy, WrongType};
 use fields::{copy, text};
 
 /// The built-in kinds in discovery order: by group as the real server lists them, then by name.
@@ -197,6 +197,10 @@ impl<K: Kind> Strategy for Served<K> {
     /// The error is Go's alone; the server prepends `KIND in version "v1" cannot be handled as a KIND: `.
     fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
         normalize::normalize(object, K::ROOT)
+    }
+
+    fn wrong_types(&self, object: &Value) -> Vec<WrongType> {
+        normalize::wrong_types(object, K::ROOT)
     }
 
     fn set_defaults(&self, object: &mut Value) {

@@ -90,7 +90,7 @@ pub use self::admission::WebhookCaller;
 pub use self::object::Object;
 pub use self::patch::merge_patch;
 pub use self::pending_write::{WebhookAnswer, WebhookCall};
-pub use self::registry::{Column, NameRule, Resource, Strategy};
+pub use self::registry::{Column, NameRule, Resource, Strategy, WrongType};
 pub use self::service::{ApiService, MAX_BODY};
 pub use self::state::{Changes, Journal, ObjectChange};
 pub use self::store::ChangeKind;

@@ -96,11 +96,25 @@ pub enum NameRule {
     PathSegment,
 }
 
+/// A value that cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongType {
+    /// The path of the field, with the indices of lists and the keys of maps.
+    pub field: String,
+    /// Go's decoding error, as if it were the only one.
+    pub message: String,
+}
+
 /// What differs between kinds. `now` is the server's clock.
 pub trait Strategy: Send + Sync + 'static {
     /// Decodes and encodes an object as the real server's types do. Unknown fields are removed and returned as paths (for
     /// `fieldValidation`). A field of the wrong type is an error with the real server's message.
     fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String>;
+    /// Every value that `normalize` cannot decode, where the kind can tell.
+    fn wrong_types(&self, object: &Value) -> Vec<WrongType> {
+        let _ = object;
+        Vec::new()
+    }
     /// Sets the defaults of the API version.
     fn set_defaults(&self, object: &mut Value) {
         let _ = object;

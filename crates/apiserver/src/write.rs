@@ -22,7 +22,7 @@ use super::managers::{self, Writer};
 use super::meta;
 use super::object::Document;
 use super::pending_write::PendingWrite;
-use super::registry::{NameRule, Resource};
+use super::registry::{NameRule, Resource, WrongType};
 use super::rest::{Call, Target, WriteOptions};
 use super::store::{Id, Store, key, timestamp};
 
@@ -218,10 +218,14 @@ pub struct Judgement {
 /// Validates a new object without a server. Rules that depend on other objects (namespace, quotas, admission) are not applied.
 ///
 /// # Errors
-/// A field of the wrong type, with Go's message.
-pub fn judge_new(resource: &Resource, mut object: Value) -> std::result::Result<Judgement, String> {
-    let strategy = &resource.strategy;
-    let unknown = strategy.normalize(&mut object)?;
+/// All fields of the wrong type, each with Go's message.
+pub fn judge_new(resource: &Resource, object: &Value) -> std::result::Result<Judgement, Vec<WrongType>> {
+    let (strategy, given) = (&resource.strategy, object);
+    let mut object = given.clone();
+    let unknown = strategy.normalize(&mut object).map_err(|message| match strategy.wrong_types(given) {
+        wrong if wrong.is_empty() => vec![WrongType { field: String::new(), message }],
+        wrong => wrong,
+    })?;
     strategy.set_defaults(&mut object);
     if resource.namespaced && meta::text(&object, "namespace").is_empty() {
         meta::set(&mut object, "namespace", json!("default"));

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 pub enum Code {
     /// Not YAML.
     NotYaml,
-    /// Without `apiVersion` or `kind`, or of a version that is no longer served.
+    /// Without `apiVersion` or `kind`, of a version that is no longer served, or nearly of a kind that there is.
     NoKind,
     /// Refused by the API server.
     Invalid,
@@ -39,10 +39,14 @@ pub enum Code {
     MisreadZone,
     /// Days that some months do not have.
     ShortMonths,
+    /// A schedule that another reader of schedules takes otherwise.
+    OtherDialect,
     /// Forbid without a starting deadline.
     ForbidWithoutDeadline,
     /// Forbid without a limit on how long a Job runs.
     NoActiveDeadline,
+    /// Allow, without a limit on how many Jobs run at a time.
+    AllowWithoutBound,
     /// A history limit of 0.
     NoHistory,
     /// A policy annotation that cannot be read.
@@ -57,7 +61,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the rules in SARIF.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
@@ -73,8 +77,10 @@ impl Code {
         Self::UnevenStep,
         Self::MisreadZone,
         Self::ShortMonths,
+        Self::OtherDialect,
         Self::ForbidWithoutDeadline,
         Self::NoActiveDeadline,
+        Self::AllowWithoutBound,
         Self::NoHistory,
         Self::BadPolicy,
         Self::UnknownPolicy,
@@ -86,7 +92,7 @@ impl Code {
     const fn name_and_summary(self) -> (&'static str, &'static str) {
         match self {
             Self::NotYaml => ("not-yaml", "The document is not YAML."),
-            Self::NoKind => ("no-kind", "The kind of the object is missing, or is not served any more."),
+            Self::NoKind => ("no-kind", "The kind of the object is missing, or there is no such kind."),
             Self::Invalid => ("invalid", "The API server refuses the object."),
             Self::UnknownField => ("unknown-field", "There is no such field."),
             Self::ServerWarning => ("server-warning", "The API server warns about the object."),
@@ -100,8 +106,10 @@ impl Code {
             Self::UnevenStep => ("uneven-step", "A step does not divide its field."),
             Self::MisreadZone => ("misread-zone", "The time zone is another one than its name says to most."),
             Self::ShortMonths => ("short-months", "Some months do not have the days of the schedule."),
+            Self::OtherDialect => ("other-dialect", "Another reader of schedules takes it otherwise."),
             Self::ForbidWithoutDeadline => ("forbid-without-deadline", "A blocked run can start at any later time."),
             Self::NoActiveDeadline => ("no-active-deadline", "A Job that hangs blocks every later run."),
+            Self::AllowWithoutBound => ("allow-without-bound", "Jobs that hang or cannot start pile up."),
             Self::NoHistory => ("no-history", "Jobs that ended are deleted at once."),
             Self::BadPolicy => ("bad-policy", "A policy annotation cannot be read, so nothing starts."),
             Self::UnknownPolicy => ("unknown-policy", "There is no such policy annotation."),

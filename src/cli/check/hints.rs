@@ -49,7 +49,7 @@ pub(super) fn of(text: &str) -> Option<String> {
 }
 
 /// The number of a value of the field with that index.
-fn number(field: usize, text: &str) -> Option<u32> {
+pub(super) fn number(field: usize, text: &str) -> Option<u32> {
     let (first, names): (u32, &[&str]) = match field {
         3 => (1, &MONTHS),
         4 => (0, &DAYS),

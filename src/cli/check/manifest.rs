@@ -9,7 +9,7 @@ use apiserver::{Resource, kinds};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::{Code, Fault};
+use super::{Code, Fault, near_kinds};
 use crate::api::{ControllerKind, crd};
 use crate::dev::manifests::{self, Document};
 
@@ -61,7 +61,7 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
                 format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
             Err(Fault::error(Code::NoKind, "apiVersion", message))
         }
-        None => Ok(Kind::Other),
+        None => near_kinds::judge(api_version, kind).map_or(Ok(Kind::Other), Err),
     }
 }
 
@@ -82,10 +82,14 @@ impl Served {
             resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
         };
         let Some(resource) = self.0.iter().find(is_meant) else { return Vec::new() };
-        let judgement = match apiserver::judge_new(resource, object.clone()) {
+        let judgement = match apiserver::judge_new(resource, object) {
             Ok(judgement) => judgement,
-            // Go's message names the type and the field.
-            Err(error) => return vec![Fault::error(Code::Invalid, "", error)],
+            Err(wrong) => {
+                return wrong
+                    .into_iter()
+                    .map(|wrong| Fault::error(Code::Invalid, wrong.field, wrong.message))
+                    .collect();
+            }
         };
         let unknown = judgement
             .unknown

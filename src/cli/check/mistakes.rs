@@ -6,11 +6,11 @@ use chrono::{DateTime, Datelike, Months, Utc};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::{Code, Fault, policies};
+use super::{Code, Fault, concurrency, policies};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::cli::words::joined;
 
-const SCHEDULE: &str = "spec.schedule";
+pub(super) const SCHEDULE: &str = "spec.schedule";
 /// How far ahead months are looked at: four years have a leap year, except around some centuries.
 const MONTHS: u32 = 48;
 
@@ -67,9 +67,7 @@ pub(super) fn of_rest(object: &Value) -> Vec<Fault> {
                            however late";
             faults.push(Fault::warning(Code::ForbidWithoutDeadline, "spec.concurrencyPolicy", message));
         }
-        let template = &spec["jobTemplate"]["spec"];
-        let limits = [&template["activeDeadlineSeconds"], &template["template"]["spec"]["activeDeadlineSeconds"]];
-        if limits.iter().all(|limit| limit.is_null()) {
+        if !concurrency::has_deadline(spec) {
             let message =
                 "has no activeDeadlineSeconds, and concurrencyPolicy is Forbid: if it hangs, no later run starts";
             faults.push(Fault::warning(Code::NoActiveDeadline, "spec.jobTemplate.spec", message));
@@ -85,14 +83,14 @@ pub(super) fn of_rest(object: &Value) -> Vec<Fault> {
 }
 
 /// The five fields of a schedule, without its time zone.
-fn fields(text: &str) -> Option<[&str; 5]> {
+pub(super) fn fields(text: &str) -> Option<[&str; 5]> {
     let zone = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
     let fields = zone.map_or(Some(text), |rest| rest.split_once(' ').map(|(_, fields)| fields))?;
     fields.split_whitespace().collect::<Vec<_>>().try_into().ok()
 }
 
 /// Whether a field counts as a star for robfig/cron: a star somewhere in its list, without a step.
-fn is_star(field: &str) -> bool {
+pub(super) fn is_star(field: &str) -> bool {
     field.split(',').any(|item| star_step(item) == Some(1))
 }
 

@@ -37,7 +37,7 @@ const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 #[test]
 fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
-    let rows: [(&str, String, &[&str]); 17] = [
+    let rows: [(&str, String, &[&str]); 19] = [
         ("nothing", String::new(), &[]),
         ("a good one", whole("schedule: '0 3 * * *'"), &[]),
         (
@@ -58,7 +58,7 @@ fn error_names_document_object_and_field() {
         (
             "a wrong type",
             whole("schedule: '0 3 * * *'\n  startingDeadlineSeconds: soon"),
-            &["a.yaml, document 1: CronJob shop/a: error: json: cannot unmarshal string into Go struct field CronJobSpec.spec.startingDeadlineSeconds of type int64"],
+            &["a.yaml, document 1: CronJob shop/a: error: spec.startingDeadlineSeconds: json: cannot unmarshal string into Go struct field CronJobSpec.spec.startingDeadlineSeconds of type int64"],
         ),
         (
             "a policy that there is not",
@@ -83,6 +83,16 @@ fn error_names_document_object_and_field() {
             "an old version",
             cron_job("batch/v1beta1", "a", "schedule: '@daily'"),
             &["a.yaml, document 1: CronJob shop/a: error: apiVersion: batch/v1beta1 is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21"],
+        ),
+        (
+            "a kind in small letters",
+            "apiVersion: batch/v1\nkind: Cronjob\nmetadata: {name: x}\n".to_owned(),
+            &["a.yaml, document 1: Cronjob x: error: kind: there is no Cronjob in batch/v1; did you mean CronJob of batch/v1?"],
+        ),
+        (
+            "the group of Deployments",
+            cron_job("apps/v1", "a", "schedule: '@daily'"),
+            &["a.yaml, document 1: CronJob shop/a: error: apiVersion: there is no CronJob in apps/v1; did you mean CronJob of batch/v1?"],
         ),
         ("another kind is ignored", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
         (
@@ -124,10 +134,16 @@ fn error_names_document_object_and_field() {
 
 #[test]
 fn suspicious_schedule_is_a_warning() {
-    let timed =
-        |schedule: &str, zone: &str| cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}"));
-    let every =
-        |deadline: i64| cron_job(BATCH, "a", &format!("schedule: '@every 1h'\n  startingDeadlineSeconds: {deadline}"));
+    let timed = |schedule: &str, zone: &str| {
+        cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}\n  concurrencyPolicy: Replace"))
+    };
+    let every = |deadline: i64| {
+        cron_job(
+            BATCH,
+            "a",
+            &format!("schedule: '@every 1h'\n  concurrencyPolicy: Replace\n  startingDeadlineSeconds: {deadline}"),
+        )
+    };
     let at_once = cron_job(BATCH, "a", "schedule: '0 3 * * *'\n  startingDeadlineSeconds: 0");
     let rows: [(&str, String, &[&str]); 13] = [
         (
@@ -178,10 +194,14 @@ fn suspicious_schedule_is_a_warning() {
         ("no changes in UTC", timed("30 2 * * *", "UTC"), &[]),
         (
             "twice a minute",
-            cron_job(BATCH, "a", "schedule: '@every 30s'"),
+            cron_job(BATCH, "a", "schedule: '@every 30s'\n  concurrencyPolicy: Replace"),
             &["spec.schedule: runs within 60 seconds share a Job's name: only the first of them starts"],
         ),
-        ("which the tutorial's do not", cron_job(TUTORIAL, "a", "schedule: '@every 30s'"), &[]),
+        (
+            "which the tutorial's do not",
+            cron_job(TUTORIAL, "a", "schedule: '@every 30s'\n  concurrencyPolicy: Replace"),
+            &[],
+        ),
     ];
     for (sentence, text, want) in rows {
         let want: Vec<_> =
@@ -285,9 +305,10 @@ fn load_is_shown_with_and_without_spread() {
 fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     let each = |name: &str, schedule: &str| cron_job(BATCH, name, &format!("schedule: '{schedule}'"));
     let suspended = cron_job(BATCH, "idle", "schedule: '0 0 * * *'\n  suspend: true");
+    let interval = cron_job(BATCH, "i", "schedule: '@every 1h'\n  concurrencyPolicy: Replace");
     let daily: String = ["a", "b", "c", "d"].iter().map(|name| each(name, "0 0 * * *")).collect();
     let weekly: String = ["e", "f", "g"].iter().map(|name| each(name, "30 6 * * 1")).collect();
-    let text = [daily, weekly, each("h", "0 */6 * * *"), each("i", "@every 1h"), suspended].concat();
+    let text = [daily, weekly, each("h", "0 */6 * * *"), interval, suspended].concat();
     let report = judged(&text);
     let lines: Vec<String> = report.findings.iter().map(Finding::line).collect();
     assert_eq!(
@@ -349,6 +370,25 @@ fn common_mistakes_are_found_where_they_are() {
             ("a.yaml:7:", "[no-history]"),
         ]
     );
+}
+
+#[test]
+fn every_value_of_a_wrong_type_is_found_at_its_line() {
+    let text = cron_job(BATCH, "a", "schedule: '0 3 * * *'\n  suspend: 'no'");
+    let env = "\n            env:\n            - {name: A, value: x}\n            - {name: B, value: true}\n            - name: C\n              \
+               value: 8080";
+    let text = text.replace("[{name: c, image: i}]", &format!("\n          - name: c{env}"));
+    let lines: Vec<String> = judged(&text).findings.iter().map(Finding::line).collect();
+    let value = "spec.jobTemplate.spec.template.spec.containers";
+    let wrong = |line: usize, index: usize, what: &str| {
+        format!(
+            "a.yaml:{line}: error: CronJob shop/a: {value}[0].env[{index}].value: json: cannot unmarshal {what} into Go struct field \
+             EnvVar.{value}.env.value of type string [invalid]"
+        )
+    };
+    let suspend = "a.yaml:6: error: CronJob shop/a: spec.suspend: json: cannot unmarshal string into Go struct field \
+                   CronJobSpec.spec.suspend of type bool [invalid]";
+    assert_eq!(lines[..3], [wrong(16, 1, "bool"), wrong(18, 2, "number"), suspend.to_owned()]);
 }
 
 #[test]
@@ -425,6 +465,19 @@ fn findings_have_lines_and_codes_in_every_format() {
     assert_eq!((&json["findings"][3]["code"], &json["findings"][3]["line"]), (&"never-fires".into(), &22.into()));
     let bare = check(&[], &Rules { histogram: false, ..rules() }, NOW.parse().unwrap());
     assert_eq!(bare.lines(), ["0 CronJobs: 0 errors, 0 warnings."]);
+}
+
+#[test]
+fn files_that_were_left_out_are_counted_in_the_last_line() {
+    let left_out = |files| LeftOut { files, unrendered: vec![] };
+    let config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+    for (sentence, text, files, want) in [
+        ("files", "", 2, "0 CronJobs, 2 other files ignored: 0 errors, 0 warnings."),
+        ("an object", config_map, 0, "0 CronJobs, 1 other object ignored: 0 errors, 0 warnings."),
+        ("both", config_map, 1, "0 CronJobs, 1 other object and 1 other file ignored: 0 errors, 0 warnings."),
+    ] {
+        assert_eq!(judged(text).leaving_out(left_out(files)).lines().last().unwrap(), want, "{sentence}");
+    }
 }
 
 #[test]

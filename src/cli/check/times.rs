@@ -56,12 +56,27 @@ impl Timed {
         self.schedule == self.own
     }
 
+    /// Whether its kind has policies.
+    pub fn has_policies(&self) -> bool {
+        self.controller_kind.counted_from.is_some()
+    }
+
+    /// How many unfinished Jobs its annotations allow.
+    pub fn max_concurrent(&self) -> Option<usize> {
+        self.policies.as_ref()?.policy.as_ref().ok()?.limits().max_concurrent
+    }
+
+    /// Whether its deadline has passed whenever a run is due.
+    pub fn is_never_due(&self) -> bool {
+        is_never_due(&self.schedule, self.deadline)
+    }
+
     /// All warnings about its times.
     pub fn judge(&self, now: DateTime<Utc>) -> Vec<Fault> {
         let field = "spec.schedule";
         let mut faults: Vec<Fault> =
             self.policies.iter().flat_map(|policies| policies::judge(policies, &self.own, now)).collect();
-        if is_never_due(&self.schedule, self.deadline) {
+        if self.is_never_due() {
             let message = if self.schedule.interval().is_some() {
                 "it never fires: it is shorter than the interval of @every, whose runs then always count from the deadline"
             } else {

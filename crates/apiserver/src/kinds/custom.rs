@@ -26,7 +26,7 @@ use self::schema::Schema;
 use super::fields::{child, copy};
 use super::{columns, count_if, normalize, time};
 use crate::meta;
-use crate::registry::{Column, Resource, Strategy};
+use crate::registry::{Column, Resource, Strategy, WrongType};
 
 /// Where a definition has its schema.
 const SCHEMA: &str = "spec.versions[0].schema.openAPIV3Schema";
@@ -283,6 +283,12 @@ impl Strategy for Custom {
             object[name] = value;
         }
         Ok(paths)
+    }
+
+    fn wrong_types(&self, object: &Value) -> Vec<WrongType> {
+        let wrong = normalize::wrong_types(&object["metadata"], "meta.v1.ObjectMeta");
+        let at = |field: &str| if field.is_empty() { "metadata".to_owned() } else { format!("metadata.{field}") };
+        wrong.into_iter().map(|wrong| WrongType { field: at(&wrong.field), ..wrong }).collect()
     }
 
     fn set_defaults(&self, object: &mut Value) {

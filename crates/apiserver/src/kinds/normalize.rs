@@ -9,18 +9,27 @@ use serde_json::{Map, Number, Value};
 
 use super::types::{self, Field, Struct, Type};
 use super::{quantity, time};
+use crate::registry::WrongType;
 
 /// Normalizes an object of the Go type `root`. Returns the paths of the unknown fields, which are removed.
 ///
 /// # Errors
 /// The text of Go's decoding error, without the server's prefix.
 pub(super) fn normalize(object: &mut Value, root: &str) -> Result<Vec<String>, String> {
-    let mut decoder = Decoder { unknown: Vec::new(), error: None };
+    let mut decoder = Decoder::default();
     decoder.decode_struct(object, types::lookup(root), &Place::Root)?;
-    match decoder.error {
-        Some(error) => Err(error),
+    match decoder.wrong.pop() {
+        Some(first) => Err(first.message),
         None => Ok(decoder.unknown),
     }
+}
+
+/// Every value of an object of the Go type `root` that cannot be decoded, in the order in which they are decoded.
+pub(super) fn wrong_types(object: &Value, root: &str) -> Vec<WrongType> {
+    let mut decoder = Decoder { reports_all: true, ..Decoder::default() };
+    // Nothing ends a decoder that reports all.
+    let _ = decoder.decode_struct(&mut object.clone(), types::lookup(root), &Place::Root);
+    decoder.wrong
 }
 
 /// The decoder's position. It is formatted only for messages.
@@ -29,15 +38,17 @@ enum Place<'a> {
     Root,
     Field { parent: &'a Place<'a>, shape: &'a Struct, field: &'a Field, name: &'a str },
     Item { parent: &'a Place<'a>, index: usize },
+    Entry { parent: &'a Place<'a>, key: &'a str },
 }
 
 impl Place<'_> {
-    /// The fields with indices.
+    /// The fields with indices and keys.
     fn path(&self) -> String {
         match self {
             Self::Root => String::new(),
             Self::Field { parent, name, .. } => join(&parent.path(), name),
             Self::Item { parent, index } => format!("{}[{index}]", parent.path()),
+            Self::Entry { parent, key } => format!("{}[{key}]", parent.path()),
         }
     }
 
@@ -49,7 +60,7 @@ impl Place<'_> {
                 let outer = parent.go_path();
                 join(&field.embedded.as_ref().map_or_else(|| outer.clone(), |e| join(&outer, e)), name)
             }
-            Self::Item { parent, .. } => parent.go_path(),
+            Self::Item { parent, .. } | Self::Entry { parent, .. } => parent.go_path(),
         }
     }
 
@@ -58,21 +69,24 @@ impl Place<'_> {
         match self {
             Self::Root => "",
             Self::Field { shape, .. } => &shape.name,
-            Self::Item { parent, .. } => parent.struct_name(),
+            Self::Item { parent, .. } | Self::Entry { parent, .. } => parent.struct_name(),
         }
     }
 }
 
+#[derive(Default)]
 struct Decoder {
     unknown: Vec<String>,
-    /// The first value of a wrong type; Go continues after it.
-    error: Option<String>,
+    /// The first value of a wrong type, after which Go continues, or all.
+    wrong: Vec<WrongType>,
+    /// Whether all are reported, and decoding continues where Go stops.
+    reports_all: bool,
 }
 
 /// The values that Go writes for the absent fields of a struct.
 fn absent(shape: &'static Struct) -> &'static [(String, Value)] {
     shape.absent.get_or_init(|| {
-        let mut decoder = Decoder { unknown: Vec::new(), error: None };
+        let mut decoder = Decoder::default();
         let mut write = |(name, field): (&String, &'static Field)| {
             let mut value = Value::Null;
             let written = decoder.decode_field(&mut value, field, &Place::Root).unwrap_or_default();
@@ -157,8 +171,8 @@ impl Decoder {
                 }
             }
             (Type::Map(inner), Value::Object(entries)) => {
-                for value in entries.values_mut() {
-                    self.decode(value, inner, place)?;
+                for (key, value) in entries.iter_mut() {
+                    self.decode(value, inner, &Place::Entry { parent: place, key })?;
                 }
             }
             (Type::String(_) | Type::Bytes, Value::Null) => *value = Value::String(String::new()),
@@ -167,14 +181,14 @@ impl Decoder {
             (Type::Number(name), Value::Number(number)) if !self.fits(number, name, place) => *value = Value::from(0),
             (Type::IntOrString, Value::Number(number)) if !self.fits(number, "int32", place) => *value = Value::from(0),
             (Type::Number(_) | Type::IntOrString, Value::Number(_)) => {}
-            (Type::Time, Value::String(text)) => *text = time::normalize(text)?,
-            (Type::MicroTime, Value::String(text)) => *text = time::normalize_micro(text)?,
+            (Type::Time, Value::String(text)) => *text = self.parsed(time::normalize(text), place)?,
+            (Type::MicroTime, Value::String(text)) => *text = self.parsed(time::normalize_micro(text), place)?,
             (Type::Quantity, Value::Null) => *value = Value::String("0".to_owned()),
-            (Type::Quantity, Value::String(text)) => *text = quantity::canonical(text)?,
+            (Type::Quantity, Value::String(text)) => *text = self.parsed(quantity::canonical(text), place)?,
             (Type::Quantity, Value::Number(number)) => {
-                *value = Value::String(quantity::canonical(&number.to_string())?);
+                *value = Value::String(self.parsed(quantity::canonical(&number.to_string()), place)?);
             }
-            (Type::Quantity, _) => return Err(quantity::FORMAT_ERROR.to_owned()),
+            (Type::Quantity, _) => *value = Value::String(self.parsed(Err(quantity::FORMAT_ERROR.to_owned()), place)?),
             (type_, other) => {
                 let wanted = match type_ {
                     Type::Time | Type::MicroTime => "string".to_owned(),
@@ -213,13 +227,25 @@ impl Decoder {
     }
 
     fn fail(&mut self, found: &str, wanted: &str, place: &Place) {
-        if self.error.is_none() {
+        if self.reports_all || self.wrong.is_empty() {
             let at = match place.struct_name() {
                 "" => "value".to_owned(),
                 name => format!("struct field {name}.{}", place.go_path()),
             };
-            self.error = Some(format!("json: cannot unmarshal {found} into Go {at} of type {wanted}"));
+            let message = format!("json: cannot unmarshal {found} into Go {at} of type {wanted}");
+            self.wrong.push(WrongType { field: place.path(), message });
         }
+    }
+
+    /// A text in its canonical form. Go stops at one that cannot be read.
+    fn parsed(&mut self, canonical: Result<String, String>, place: &Place) -> Result<String, String> {
+        canonical.or_else(|message| {
+            if !self.reports_all {
+                return Err(message);
+            }
+            self.wrong.push(WrongType { field: place.path(), message });
+            Ok(String::new())
+        })
     }
 }
 

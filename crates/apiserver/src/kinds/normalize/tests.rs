@@ -73,3 +73,36 @@ fn a_value_of_the_wrong_type_is_named_as_go_names_it() {
         assert_eq!(normalize(&mut object, "batch.v1.CronJob"), Err(expected.to_owned()), "{name}");
     }
 }
+
+#[test]
+fn every_value_of_the_wrong_type_is_reported_with_its_indices_and_keys() {
+    let container = json!({
+        "env": [{"name": "A", "value": "x"}, {"name": "B", "value": true}, {"name": "C", "value": 8080}],
+        "resources": {"limits": {"cpu": "1", "memory": "much"}},
+    });
+    let object = json!({
+        "metadata": {"annotations": {"a.b/c": 1}},
+        "spec": {"suspend": "no", "jobTemplate": {"spec": {"template": {"spec": {"containers": [container]}}}}},
+    });
+    let root = "batch.v1.CronJob";
+    let found = wrong_types(&object, root);
+    let fields: Vec<&str> = found.iter().map(|wrong| wrong.field.as_str()).collect();
+    let container = "spec.jobTemplate.spec.template.spec.containers[0]";
+    assert_eq!(
+        fields,
+        [
+            "metadata.annotations[a.b/c]",
+            &format!("{container}.env[1].value"),
+            &format!("{container}.env[2].value"),
+            &format!("{container}.resources.limits[memory]"),
+            "spec.suspend",
+        ]
+    );
+    for (at, wanted) in
+        [(1, "bool into Go struct field EnvVar"), (2, "number into Go struct field EnvVar"), (3, "quantities must")]
+    {
+        assert!(found[at].message.contains(wanted), "{at}: {found:?}");
+    }
+    // The server reports only the one at which it stops.
+    assert_eq!(normalize(&mut object.clone(), root), Err(found[3].message.clone()));
+}

@@ -1,0 +1,65 @@
+//! Schedules that another reader takes otherwise than Kubernetes.
+//!
+//! Two are known. go-cron, which kube-state-metrics has used in place of robfig/cron since 2.19, takes the days that both day
+//! fields name, and refuses a step that leaves its range at once. Vixie cron and cronie take a day field that begins with a star
+//! for a star, also with a step. For robfig/cron only a step of 1 is a star.
+//!
+//! Guarantee: nothing is said of a schedule that they take as Kubernetes does. Pure.
+
+use super::hints::number;
+use super::mistakes::{SCHEDULE, fields, is_star};
+use super::{Code, Fault};
+
+/// The smallest and the greatest number of each field in go-cron. Its Sunday is 0 and 7.
+const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)];
+
+/// What other readers make of a schedule. A descriptor such as `@daily` is the same for all.
+pub(super) fn judge(text: &str) -> Vec<Fault> {
+    let Some(fields) = fields(text) else { return Vec::new() };
+    let days = both_days(fields[2], fields[4]);
+    let refused = fields.iter().enumerate().find_map(|(index, field)| {
+        let lower = field.to_ascii_lowercase();
+        lower.split(',').find_map(|item| refused(index, item))
+    });
+    days.into_iter().chain(refused).map(|message| Fault::warning(Code::OtherDialect, SCHEDULE, message)).collect()
+}
+
+/// Two day fields that name days.
+fn both_days(day: &str, weekday: &str) -> Option<String> {
+    if is_star(day) || is_star(weekday) {
+        return None;
+    }
+    let stepped = [("third", day), ("fifth", weekday)].into_iter().find(|(_, field)| field.starts_with('*'));
+    Some(match stepped {
+        Some((which, field)) => format!(
+            "Vixie cron and cronie, and kube-state-metrics from 2.19 on, take only days that the third and the fifth field both name, \
+             because the {which} ({field}) begins with a star; Kubernetes takes the days that one of them names"
+        ),
+        None => format!(
+            "kube-state-metrics from 2.19 on takes only days that the third field ({day}) and the fifth ({weekday}) both name, so its \
+             kube_cronjob_next_schedule_time is later than the next run"
+        ),
+    })
+}
+
+/// A step that is not less than the numbers of its range, so that only the first of them matches.
+fn refused(field: usize, item: &str) -> Option<String> {
+    let (range, step) = item.split_once('/')?;
+    let step: u32 = step.parse().ok().filter(|step| *step > 1)?;
+    let (smallest, greatest) = FIELDS[field];
+    let (first, last) = match range.split_once('-') {
+        _ if matches!(range, "*" | "?") => (smallest, greatest),
+        Some((first, last)) => (number(field, first)?, number(field, last)?),
+        None => (number(field, range)?, greatest),
+    };
+    let size = last.checked_sub(first)? + 1;
+    (step >= size).then(|| {
+        format!(
+            "kube-state-metrics from 2.19 on refuses {item}, whose step is not less than the {size} numbers of its range: 2.19.0 \
+             crashes, and later ones may have no kube_cronjob_next_schedule_time; it matches {first} alone, so write {first}"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

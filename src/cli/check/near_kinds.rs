@@ -1,0 +1,72 @@
+//! Kinds that look like one that is checked, and do not exist.
+//!
+//! Guarantees: only groups whose kinds are known are judged. These are the groups of Kubernetes itself, since a custom resource's
+//! group has a dot, and those of this program's custom resources. An object of any other group is left alone. Pure.
+
+use super::{Code, Fault};
+use crate::api::ControllerKind;
+
+/// A kind that an author may have meant.
+struct Meant {
+    group: &'static str,
+    api_version: String,
+    kind: &'static str,
+}
+
+/// That an object's kind does not exist in its group, and which one is probably meant.
+pub(super) fn judge(api_version: &str, kind: &str) -> Option<Fault> {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_built_in = !group.contains('.') || group.ends_with(".k8s.io");
+    let known = meant();
+    if known.iter().any(|meant| meant.group == group && meant.kind == kind) {
+        return None;
+    }
+    let is_candidate = |meant: &&Meant| (is_built_in || meant.group == group) && is_near(kind, meant.kind);
+    // A kind of the object's own group first, and batch/v1 before the custom resources.
+    let meant = known.iter().filter(is_candidate).min_by_key(|meant| (meant.kind != kind, meant.group != group))?;
+    let field = if meant.kind == kind { "apiVersion" } else { "kind" };
+    let message = format!("there is no {kind} in {api_version}; did you mean {} of {}?", meant.kind, meant.api_version);
+    Some(Fault::error(Code::NoKind, field, message))
+}
+
+/// The kinds that are compared: those with a schedule, and what they start.
+fn meant() -> Vec<Meant> {
+    let kinds = ControllerKind::ALL.into_iter().map(|controller_kind| controller_kind.parent);
+    let job = ControllerKind::CronJob.child;
+    let meant = kinds.chain([job]).map(|of| Meant { group: of.group, api_version: of.api_version(), kind: of.kind });
+    meant.collect()
+}
+
+/// Whether `kind` is `meant` in other letters, in the plural, or with a typing error.
+fn is_near(kind: &str, meant: &str) -> bool {
+    // Two changes make a Pod of a Job.
+    let allowed = if meant.len() < 5 { 1 } else { 2 };
+    if kind.len().abs_diff(meant.len()) > allowed {
+        return false;
+    }
+    let (kind, meant) = (kind.to_ascii_lowercase(), meant.to_ascii_lowercase());
+    distance(kind.as_bytes(), meant.as_bytes()) <= allowed
+}
+
+/// The number of letters that are missing, wrong, too many, or in the place of their neighbour.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            if i == 0 || j == 0 {
+                rows[i][j] = i + j;
+                continue;
+            }
+            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = best;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests;
