@@ -44,28 +44,8 @@ fn is_near(kind: &str, meant: &str) -> bool {
     if kind.len().abs_diff(meant.len()) > allowed {
         return false;
     }
-    let (kind, meant) = (kind.to_ascii_lowercase(), meant.to_ascii_lowercase());
-    distance(kind.as_bytes(), meant.as_bytes()) <= allowed
-}
-
-/// The number of letters that are missing, wrong, too many, or in the place of their neighbour.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            if i == 0 || j == 0 {
-                rows[i][j] = i + j;
-                continue;
-            }
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
+    // Letters that are missing, wrong, too many, or in the place of their neighbour.
+    strsim::osa_distance(&kind.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= allowed
 }
 
 #[cfg(test)]
