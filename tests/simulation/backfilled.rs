@@ -67,11 +67,16 @@ impl Cron {
     }
 
     /// Why a Job left no trace that the version `asked` still has, if docs/backfill.md says so: a third party deleted it, and it was
-    /// not that of `lastScheduleTime`; or a setting by which Jobs go was removed since, or a history limit raised.
-    pub fn traceless(&self, job: &Job, asked: &Version) -> Option<&'static str> {
+    /// not that of `lastScheduleTime`, or one that had pushed it out; or a setting by which Jobs go was removed since, or a history limit raised.
+    pub fn traceless(&self, model: &Model, job: &Job, asked: &Version) -> Option<&'static str> {
         let is_newest = asked.last_schedule_time() == job.slot;
         if job.is_removed_by_others() {
             return (!is_newest).then_some("removed by others");
+        }
+        let uid = job.owner.as_ref().map_or("", |(uid, _)| uid);
+        let pushed = |other: &Job| other.finished == job.finished && other.created > job.created;
+        if model.all_jobs_of(uid).any(|other| pushed(other) && other.is_removed_by_others()) {
+            return Some("pushed out by one that others removed");
         }
         // docs/reliability.md: a leader whose clock is ahead starts slots early, and a run is taken to start after its slot.
         if job.creation < job.slot {
@@ -180,7 +185,7 @@ impl Start<'_> {
             return Some("its own, removed by others while another create was on its way");
         }
         // Its record tells what an earlier backfill started.
-        self.cron.traceless(first, self.planned).filter(|_| first.backfill.is_none())
+        self.cron.traceless(self.model, first, self.planned).filter(|_| first.backfill.is_none())
     }
 
     /// Whether its create was sent before that.

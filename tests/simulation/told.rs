@@ -24,7 +24,7 @@ use crate::call::Call;
 use crate::disguise::{READS_AS, disguise_body};
 use crate::feed::SimBody;
 use crate::invariants::Sent;
-use crate::model::{Author, Cron, Job, Version};
+use crate::model::{Author, Cron, Job, Model, Version};
 use crate::network::full;
 use crate::sim::Sim;
 
@@ -77,7 +77,7 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
             for slot in of_entry(known, &flags, entry) {
                 state.invariants.coverage.count("judged", &format!("slot told as {fate}"));
                 let Some(first) = state.model.fires_of(uid, slot).next() else { continue };
-                match excuse(cron, first) {
+                match excuse(&state.model, cron, first) {
                     Some(why) => state.invariants.coverage.count("excused", &format!("told as {fate}: {why}")),
                     None => found.push(format!(
                         "{}/{}: explain --since calls {slot} {fate}, because {}, and it had {} by {} at {} ms, gone by {:?} at {:?}",
@@ -102,7 +102,7 @@ fn of_entry(known: &Known, flags: &ControllerFlags, entry: &Value) -> Vec<chrono
 }
 
 /// Why the Job of a slot left no trace, if the documents say so.
-fn excuse(cron: &Cron, first: &Job) -> Option<&'static str> {
+fn excuse(model: &Model, cron: &Cron, first: &Job) -> Option<&'static str> {
     let newest = cron.newest();
     if cron.versions.iter().any(|version| !version.object["metadata"]["annotations"][READS_AS].is_null()) {
         return Some("clients read another CronJob");
@@ -111,5 +111,5 @@ fn excuse(cron: &Cron, first: &Job) -> Option<&'static str> {
     if cron.between(first.created, newest.at).iter().any(|version| timing(version) != timing(newest)) {
         return Some("its schedule was changed since");
     }
-    cron.traceless(first, newest)
+    cron.traceless(model, first, newest)
 }
