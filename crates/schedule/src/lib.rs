@@ -6,7 +6,7 @@
 //!
 //! A search takes a bounded number of steps, however far away the answer is, whatever its author wrote. The bound follows from
 //! the text: [`Lines`] has at most [`Lines::MOST`] different lines. A search with a calendar looks at forty years, which hold
-//! every recurrence of a calendar. [`Schedule::steps_of_next`] counts.
+//! every recurrence of a calendar. [`Evaluation`] counts.
 //!
 //! [`Schedule::with_calendar`] makes a schedule that upstream does not have: several lines, exclusions, bounds, and each
 //! wall-clock time once.
