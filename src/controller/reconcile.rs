@@ -325,7 +325,7 @@ impl<'a> Sync<'a> {
         if let Some(wait) = pending.wait {
             let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.nominal_now());
             let is_decided = cron_job.decided_until(&self.draft.status, self.now) >= Some(pending.slot);
-            if is_late || is_decided || !schedule.schedule().has(pending.slot) {
+            if is_late || is_decided || !schedule.has(pending.slot) {
                 return Ok(Some(self.come_back_after(wait, schedule)));
             }
             if self.limits.replace_waits

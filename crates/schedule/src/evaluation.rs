@@ -5,10 +5,10 @@
 
 use std::cell::{RefCell, RefMut};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::Schedule;
 use crate::steps::Steps;
+use crate::{Kind, Schedule};
 
 /// A schedule during one evaluation.
 #[derive(Debug)]
@@ -36,6 +36,16 @@ impl<'s> Evaluation<'s> {
     /// As [`Schedule::next_until`].
     pub fn next_until(&self, t: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.schedule.search(t, until, &mut self.steps())
+    }
+
+    /// As [`Schedule::has`].
+    pub fn has(&self, t: DateTime<Utc>) -> bool {
+        let is_whole = t.timestamp_subsec_nanos() == 0;
+        match &self.schedule.0 {
+            Kind::Every(_) => is_whole,
+            Kind::Composite(composite) if composite.interval().is_some() => is_whole && composite.is_in_bounds(t),
+            Kind::Fields(_) | Kind::Composite(_) => self.next_after(t - TimeDelta::seconds(1)) == Some(t),
+        }
     }
 
     /// How many steps were taken, of some ten nanoseconds each: a measure of the cost that does not depend on the machine.

@@ -110,12 +110,7 @@ impl Schedule {
     /// Whether `t` is an instant of the schedule. Those of `@every` depend on where they are counted from, so any whole
     /// second may be one.
     pub fn has(&self, t: DateTime<Utc>) -> bool {
-        let is_whole = t.timestamp_subsec_nanos() == 0;
-        match &self.0 {
-            Kind::Every(_) => is_whole,
-            Kind::Composite(composite) if composite.interval().is_some() => is_whole && composite.is_in_bounds(t),
-            Kind::Fields(_) | Kind::Composite(_) => self.next_after(t - TimeDelta::seconds(1)) == Some(t),
-        }
+        Evaluation::of(self).has(t)
     }
 
     /// The zone of the fields; `None` for `@every`, which uses no calendar.
