@@ -177,9 +177,8 @@ impl<'a> History<'a> {
             cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid && cron_job.limits().max_concurrent.is_none();
         // One that may be gone started late, unless it was blocked until the next slot came.
         let next = || self.case.schedule().and_then(|schedule| schedule.next_after(slot));
-        let until = if is_later || is_kept { Some(slot) } else { next() };
-        let blocker = until.filter(|_| forbids).and_then(|until| self.traces.running_from(slot, until));
-        if let Some(job) = blocker {
+        let until = || if is_later || is_kept { Some(slot) } else { next() };
+        if forbids && let Some(job) = until().and_then(|until| self.traces.running_from(slot, until)) {
             let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
             return (Fate::Skipped, Some(Skip::Forbid(slot)), why);
         }
