@@ -28,17 +28,14 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// What keeps the Job from ending, from the Job and its Pods.
-    pub(super) fn of(job: &batch::Job, pods: &[Pod]) -> Option<Self> {
+    /// What keeps the Job from ending, from the Job and its Pods. `noun` is what kubectl calls it.
+    fn of(noun: &str, job: &batch::Job, pods: &[Pod]) -> Option<Self> {
         let name = job.metadata.name.clone().unwrap_or_default();
         let namespace = job.metadata.namespace.clone().unwrap_or_default();
-        let (why, what) = match of_job(job) {
-            Some(why) => (why, format!("job {name}")),
-            None => pods.iter().filter(|pod| !has_ended(pod)).find_map(of_pod).or_else(|| {
-                let is_without = pods.iter().all(has_ended);
-                is_without.then(|| ("It has no Pod that runs or waits.".to_owned(), format!("job {name}")))
-            })?,
-        };
+        let own = |why: String| (why, format!("{noun} {name}"));
+        let without = || pods.iter().all(has_ended).then(|| "It has no Pod that runs or waits.".to_owned());
+        let of_pods = || pods.iter().filter(|pod| !has_ended(pod)).find_map(of_pod);
+        let (why, what) = of_job(job).map(own).or_else(of_pods).or_else(|| without().map(own))?;
         Some(Self { job: name, why, command: format!("kubectl describe -n {namespace} {what}") })
     }
 
@@ -56,7 +53,7 @@ pub(super) async fn read(
     job: &str,
 ) -> Option<Unfinished> {
     let (job, pods) = read_with_pods(client, controller_kind, namespace, job).await?;
-    Unfinished::of(&job, &pods)
+    Unfinished::of(&controller_kind.child.kind.to_ascii_lowercase(), &job, &pods)
 }
 
 /// A Job and its Pods. A Pod that is its own counts as a Job of its name with one Pod.
@@ -69,13 +66,16 @@ pub(super) async fn read_with_pods(
     let child = controller_kind.child;
     let text = cluster::read_text(client, &format!("{}/{job}", child.path(Some(namespace)))).await.ok()?;
     if child.kind == "Pod" {
-        let pod: Pod = serde_json::from_str(&text).ok()?;
-        return Some((batch::Job::default(), vec![pod]));
+        return Some(as_job(serde_json::from_str(&text).ok()?));
     }
     let selector = format!("&labelSelector=batch.kubernetes.io/job-name%3D{job}");
     let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &selector).await.ok()?;
     let pods = pods.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
     Some((serde_json::from_str(&text).ok()?, pods))
+}
+
+fn as_job(pod: Pod) -> (batch::Job, Vec<Pod>) {
+    (batch::Job { metadata: pod.metadata.clone(), ..batch::Job::default() }, vec![pod])
 }
 
 /// What in the Job itself keeps it from ending.

@@ -124,12 +124,31 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
         ),
     ];
     for (sentence, change, pods, want) in rows {
-        let got = Unfinished::of(&job(&change), &pods);
+        let got = Unfinished::of("job", &job(&change), &pods);
         let want = want.map(|(why, what)| Unfinished {
             job: "nightly-1".to_owned(),
             why: why.to_owned(),
             command: format!("kubectl describe -n shop {what}"),
         });
         assert_eq!(got, want, "{sentence}");
+    }
+}
+
+#[test]
+fn pod_that_is_its_own_is_described_itself() {
+    let gone = json!({"metadata": {"deletionTimestamp": "2026-11-21T02:00:09Z", "finalizers": ["example.com/a"]}});
+    let waits = json!({"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}});
+    let rows = [
+        ("a finalizer", &gone, "It is being deleted, and waits for its finalizers: example.com/a."),
+        ("no node", &waits, "Pod p has no node: Unschedulable."),
+    ];
+    for (sentence, change, why) in rows {
+        let (job, pods) = as_job(pod("p", "Pending", change));
+        let want = Unfinished {
+            job: "p".to_owned(),
+            why: why.to_owned(),
+            command: "kubectl describe -n shop pod p".to_owned(),
+        };
+        assert_eq!(Unfinished::of("pod", &job, &pods), Some(want), "{sentence}");
     }
 }
