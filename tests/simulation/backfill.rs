@@ -27,11 +27,10 @@ use tower::BoxError;
 
 use crate::agenda::Act;
 use crate::call::Call;
-use crate::disguise::disguise_body;
 use crate::feed::SimBody;
 use crate::invariants::Sent;
 use crate::model::Author;
-use crate::network::full;
+use crate::network::whole;
 use crate::rng::Rng;
 use crate::scenario::{Action, Edit, MINUTE, Millis, SECOND, Scenario};
 use crate::sim::Sim;
@@ -232,12 +231,12 @@ impl Operator {
     }
 
     fn commit(&self, call: &Call, sent: &Sent) -> Response<SimBody> {
-        let (parts, body) = self.sim.commit(sent, call).into_parts();
+        let response = self.sim.commit(sent, call);
         if call.watch {
-            return Response::from_parts(parts, body.map_err(|never| match never {}).boxed_unsync());
+            response.map(|body| body.map_err(|never| match never {}).boxed_unsync())
+        } else {
+            whole(response)
         }
-        let bytes = body.collect().now_or_never().expect("an answer is whole").unwrap_or_else(|never| match never {});
-        Response::from_parts(parts, full(disguise_body(bytes.to_bytes())))
     }
 
     async fn send(self, call: Call) -> Response<SimBody> {
@@ -275,9 +274,7 @@ impl tower::Service<http::Request<kube::client::Body>> for Operator {
     }
 
     fn call(&mut self, request: http::Request<kube::client::Body>) -> Self::Future {
-        let (parts, body) = request.into_parts();
-        let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
-        let call = Call::new(&parts, bytes).in_world_of(self.sim.scenario.controller_kind);
+        let call = Call::read(request, self.sim.scenario.controller_kind);
         Box::pin(self.clone().send(call).map(Ok))
     }
 }

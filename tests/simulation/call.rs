@@ -4,8 +4,10 @@ use std::fmt;
 
 use axum::body::Bytes;
 use cronjob_controller::api::ControllerKind;
+use futures::FutureExt as _;
 use http::request::Parts;
 use http::{Method, Request};
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 /// The kind of a request's object: a Pod counts as a Job, since a slot may start either.
@@ -38,6 +40,13 @@ pub struct Call {
 impl Call {
     pub fn new(parts: &Parts, body: Bytes) -> Self {
         Self::of(parts.method.clone(), parts.uri.to_string(), parts.headers.get("content-type").cloned(), body)
+    }
+
+    /// A request of a client in a world of that kind.
+    pub fn read(request: Request<kube::client::Body>, controller_kind: ControllerKind) -> Self {
+        let (parts, body) = request.into_parts();
+        let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
+        Self::new(&parts, bytes).in_world_of(controller_kind)
     }
 
     /// A request of the simulated world itself; a patch is a merge patch.
@@ -83,7 +92,7 @@ impl Call {
     }
 
     /// The same in a world of that controller kind, where other CronJobs are ignored.
-    pub fn in_world_of(self, controller_kind: ControllerKind) -> Self {
+    fn in_world_of(self, controller_kind: ControllerKind) -> Self {
         let is_foreign = self.kind == Kind::CronJobs && self.api_version() != controller_kind.parent.api_version();
         Self { kind: if is_foreign { Kind::Other } else { self.kind }, ..self }
     }

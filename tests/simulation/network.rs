@@ -191,10 +191,7 @@ impl Network {
             }
             _ => call,
         };
-        let (parts, body) = self.sim.commit(sent, call).into_parts();
-        let bytes = body.collect().now_or_never().expect("an answer is whole").unwrap_or_else(|never| match never {});
-        let bytes = disguise_body(bytes.to_bytes());
-        Response::from_parts(parts, full(bytes))
+        whole(self.sim.commit(sent, call))
     }
 
     /// Applies the effects of an answer that has reached the replica.
@@ -450,9 +447,7 @@ impl tower::Service<Request<kube::client::Body>> for Network {
     }
 
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        let (parts, body) = request.into_parts();
-        let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
-        let call = Call::new(&parts, bytes).in_world_of(self.sim.scenario.controller_kind);
+        let call = Call::read(request, self.sim.scenario.controller_kind);
         // Sent by a process that has crashed since.
         if self.sim.state.lock().replicas[self.replica].incarnation != self.incarnation {
             return Box::pin(std::future::pending());
@@ -498,6 +493,13 @@ impl Network {
         }
         Response::from_parts(parts, full(bytes))
     }
+}
+
+/// An answer other than a watch, as clients read it.
+pub fn whole(response: Response<apiserver::Body>) -> Response<SimBody> {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().now_or_never().expect("an answer is whole").unwrap_or_else(|never| match never {});
+    Response::from_parts(parts, full(disguise_body(bytes.to_bytes())))
 }
 
 pub fn full(bytes: Bytes) -> SimBody {

@@ -115,9 +115,8 @@ impl View {
             Some(old) => {
                 delivered.earlier = if old.shown == at { old.earlier } else { old.revision };
                 delivered.read = old.read;
-                if delivered.revision < old.read {
-                    (delivered.suspend, delivered.deleting) = (old.suspend, old.deleting);
-                }
+                // A live read has shown that it was resumed since.
+                delivered.suspend &= old.suspend || delivered.revision >= old.read;
                 if (old.suspend, old.deleting) == (delivered.suspend, delivered.deleting) {
                     delivered.at = old.at;
                 }
@@ -137,11 +136,9 @@ impl View {
         if revision <= known.revision.max(known.read) {
             return;
         }
-        let facts = (known.suspend && object.is_suspended(), known.deleting);
-        if (known.suspend, known.deleting) != facts {
-            known.at = at;
+        if known.suspend && !object.is_suspended() {
+            (known.suspend, known.at) = (false, at);
         }
-        (known.suspend, known.deleting) = facts;
         known.read = revision;
     }
 
