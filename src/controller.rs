@@ -375,7 +375,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let jobs = self.get_jobs_to_be_reconciled(&recalled);
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
-        observation.view_is_suspect = recalled.is_overdue || recalled.confirmed < epoch;
+        observation.view_is_suspect = recalled.is_suspect || recalled.confirmed < epoch;
         observation.name_taken_reported = recalled.name_taken;
         (observation.told, observation.blocked) = (recalled.told, recalled.blocked);
         observation.publish = self.parts.publish;

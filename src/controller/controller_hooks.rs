@@ -99,6 +99,10 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         self.controller.memories.confirmed(cron_job, self.epoch);
     }
 
+    fn view_refuted(&self, name: &ObjectName) {
+        self.controller.memories.not_found(name);
+    }
+
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         self.controller.memories.of_name(&cron_job.name, |memory| {
             Account::creating(&mut memory.account, slot);

@@ -38,6 +38,8 @@ pub struct Memory {
     pub account: Option<Account>,
     /// The last epoch in which the CronJob was read live.
     pub confirmed: u64,
+    /// Whether the last live read did not find the CronJob that the cache shows.
+    pub not_found: bool,
     /// Whether a request of the last sync timed out.
     pub timed_out: bool,
     /// In a box, because it is mostly empty: it is needed from a create until the watch shows its effects.
@@ -73,8 +75,8 @@ pub struct Known {
 pub struct Recollection {
     /// The newest version that is known: the cached one, or one that was read live or written.
     pub cron_job: Arc<CronJob>,
-    /// Whether the cache has lagged behind that version for so long that it is suspect.
-    pub is_overdue: bool,
+    /// Whether the cache is suspect: it has lagged behind that version for long, or shows a CronJob that a live read did not find.
+    pub is_suspect: bool,
     /// Jobs created here that the cache does not show yet.
     pub created: Vec<Arc<Job>>,
     /// Jobs deleted here that the cache may still show.
@@ -154,7 +156,8 @@ impl Memory {
     }
 
     fn is_empty(&self) -> bool {
-        self.account.is_none() && self.confirmed == 0 && !self.timed_out && self.known.is_none()
+        let Self { account, confirmed, not_found, timed_out, known } = self;
+        account.is_none() && *confirmed == 0 && !not_found && !timed_out && known.is_none()
     }
 
     /// Drops what is empty. Returns whether nothing is left.
@@ -174,8 +177,10 @@ impl Memories {
         let name = recalled.cron_job.name.clone();
         self.visit(&name, |memory| {
             (recalled.confirmed, recalled.timed_out) = (memory.confirmed, memory.timed_out);
+            recalled.is_suspect = memory.not_found;
             let Some(known) = memory.known(&recalled.cron_job) else { return };
-            (recalled.cron_job, recalled.is_overdue) = known.own.newest(Arc::clone(&recalled.cron_job));
+            let (newest, is_overdue) = known.own.newest(Arc::clone(&recalled.cron_job));
+            (recalled.cron_job, recalled.is_suspect) = (newest, recalled.is_suspect || is_overdue);
             (recalled.created, recalled.deleted) = (known.own.created(shown), known.own.deleted());
             recalled.vanished = known.own.vanished().to_vec();
             (recalled.name_taken, recalled.blocked) = (known.name_taken, known.blocked);
@@ -216,11 +221,16 @@ impl Memories {
     /// Remembers a version that the API server returned for a live read in this epoch.
     pub fn confirmed(&self, live: &Arc<CronJob>, epoch: u64) {
         self.of_name(&live.name, |memory| {
-            memory.confirmed = epoch;
+            (memory.confirmed, memory.not_found) = (epoch, false);
             if let Some(known) = memory.known_to_server(live) {
                 known.own.cron_job_known(live);
             }
         });
+    }
+
+    /// A live read did not find the CronJob: until another finds it, no Job is created from what the cache shows.
+    pub fn not_found(&self, name: &ObjectName) {
+        self.of_name(name, |memory| memory.not_found = true);
     }
 
     /// The status was written as in `written`, or not at all. `owed` are the edits that it lacks.
@@ -352,7 +362,7 @@ impl Recollection {
     fn nothing(cron_job: Arc<CronJob>) -> Self {
         Self {
             cron_job,
-            is_overdue: false,
+            is_suspect: false,
             created: Vec::new(),
             deleted: HashSet::new(),
             vanished: Vec::new(),

@@ -51,6 +51,10 @@ pub trait SyncHooks: Send + Sync {
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         let _ = cron_job;
     }
+    /// The CronJob was read live and not found: it was deleted, perhaps created again, or handed back.
+    fn view_refuted(&self, name: &ObjectName) {
+        let _ = name;
+    }
     /// Whether the Job of `slot` may still be created, and others deleted for it, after waiting for answers. The watch
     /// must not have shown that the CronJob was deleted, suspended or given another spec, and the starting deadline
     /// must not have passed.
@@ -261,11 +265,11 @@ async fn look_up<C: JobControl + CronJobControl>(
         match lookup {
             Lookup::CronJob => {
                 let reply = control.get_cron_job(&cron_job).await;
-                // Another CronJob of the same name does not confirm the one in the cache.
-                if let Ok(live) = &reply
-                    && live.uid == uid
-                {
-                    hooks.view_confirmed(live);
+                match &reply {
+                    Ok(live) if live.uid == uid => hooks.view_confirmed(live),
+                    Err(error) if !error.is_not_found() => {}
+                    // Another CronJob of the same name does not confirm the one in the cache.
+                    _ => hooks.view_refuted(&cron_job),
                 }
                 observation.live_cron_job = Some(reply);
             }

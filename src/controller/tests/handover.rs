@@ -110,6 +110,29 @@ async fn a_cron_job_that_is_handed_over_is_taken_up_and_one_that_is_taken_back_i
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_live_read_did_not_find_gets_no_job_while_the_watch_is_silent() {
+    type Change = (&'static str, &'static str, fn() -> Value);
+    let changes: [Change; 2] = [("taken back", "PATCH", back), ("deleted", "DELETE", || Value::Null)];
+    for (name, method, body) in changes {
+        let world = beside("2026-03-02T10:00:30Z", |_| None).await;
+        let uid = create_handed_over(&world, "c", json!({})).await;
+        let stop = world.work(2);
+        world.catch_up().await;
+        world.wire.silence("cronjobs");
+        world.write(method, &format!("{CRON_JOBS}/c"), &body()).await;
+        // It is read live for a Job that no slot explains, and not for the slots, since nothing else makes the cache suspect.
+        world.write("POST", JOBS, &job("stranger", &json!([controlled_by("c", &uid)]))).await;
+        world.pass(seconds(5)).await;
+        assert!(world.wire.count(Verb::Get, "cronjobs") > 0, "{name}: read live");
+        // Where its owner was deleted, it is gone by now.
+        let _ = world.request("DELETE", &format!("{JOBS}/stranger"), &Value::Null).await;
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        stop.cancel();
+        assert_eq!(world.wire.count(Verb::Create, "jobs"), 0, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_suspension_of_a_handed_over_cron_job_is_its_annotation() {
     let world = beside("2026-03-02T09:59:30Z", |_| None).await;
     create_handed_over(&world, "c", json!({})).await;
