@@ -4,7 +4,6 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use cronjob_controller::controller::reconcile::reconcile;
 
 #[path = "reconcile/quiet.rs"]
 mod quiet;
@@ -12,7 +11,7 @@ mod quiet;
 fn quiet(c: &mut Criterion) {
     let mut group = c.benchmark_group("quiet");
     for (name, observation) in quiet::observations() {
-        group.bench_function(name, |b| b.iter(|| reconcile(black_box(&observation), black_box(quiet::now()))));
+        group.bench_function(name, |b| b.iter(|| quiet::sync(black_box(&observation), black_box(quiet::now()))));
     }
     group.finish();
 }
@@ -23,7 +22,7 @@ fn many(c: &mut Criterion) {
     for number in [100, 1_000, 10_000] {
         let observation = quiet::with_running(number);
         group.bench_function(number.to_string(), |b| {
-            b.iter(|| reconcile(black_box(&observation), black_box(quiet::now())));
+            b.iter(|| quiet::sync(black_box(&observation), black_box(quiet::now())));
         });
     }
     group.finish();

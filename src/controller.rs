@@ -376,17 +376,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
         observation.view_is_suspect = recalled.is_suspect || recalled.confirmed < epoch;
-        observation.name_taken_reported = recalled.name_taken;
-        (observation.told, observation.blocked) = (recalled.told, recalled.blocked);
         observation.publish = self.parts.publish;
         let is_shared = self.parts.manage == Manage::Annotated;
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        (observation.carried, observation.record_is_new) = (recalled.carried, recalled.record_is_new);
-        observation.pending_create = recalled.begun.and_then(|begun| begun.pending());
         observation.takeover_wait = self.takeover.wait();
-        observation.vanished = recalled.vanished;
+        observation.recalled = recalled.recalled;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
         if recalled.timed_out {
             observation.patience = Patience::Longest;
@@ -448,7 +444,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let jobs = self.get_jobs_to_be_reconciled(&recalled);
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
         observation.ownership = Ownership::Released { begun: recalled.begun.map(|begun| begun.slot) };
-        observation.carried = recalled.carried;
+        observation.recalled.carried = recalled.recalled.carried;
         let hooks = ControllerHooks { controller: self, epoch: self.epoch.load(Ordering::Relaxed) };
         let now = self.parts.clock.now();
         self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await)

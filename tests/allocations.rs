@@ -5,8 +5,7 @@ use std::hint::black_box;
 
 use allocation_counter::measure;
 use cronjob_controller::api::policy::PolicyReading;
-use cronjob_controller::controller::plan::{Outcome, Plan};
-use cronjob_controller::controller::reconcile::reconcile;
+use cronjob_controller::controller::plan::Outcome;
 use schedule::{Calendar, ClockChanges, Exclusions, Lines, Schedule, Zone};
 
 #[path = "../benches/reconcile/quiet.rs"]
@@ -15,10 +14,7 @@ mod quiet;
 #[test]
 fn a_sync_that_finds_nothing_to_do_allocates_nothing() {
     for (name, observation) in quiet::observations() {
-        let decide = || match reconcile(&observation, quiet::now()) {
-            Plan::Settle(settlement) => settlement,
-            other => panic!("{name}: {other:?}"),
-        };
+        let decide = || quiet::sync(&observation, quiet::now());
         // Parses the schedule and reads the zone's table, once for each spec of the CronJob.
         let first = decide();
         assert!(first.status.is_none() && first.events.is_empty(), "{name}: {first:?}");

@@ -6,12 +6,22 @@ use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
 use cronjob_controller::controller::observation::Observation;
+use cronjob_controller::controller::plan::{Attempted, Settlement};
+use cronjob_controller::controller::reconcile::{Decision, conclude, decide};
 use schedule::Zone;
 use serde_json::{Value, json};
 
 /// Half an hour before the next slot of the hourly schedules.
 pub fn now() -> DateTime<Utc> {
     "2026-03-02T09:30:00Z".parse().expect("a time")
+}
+
+/// The decisions of a sync that sends nothing.
+pub fn sync(observation: &Observation, now: DateTime<Utc>) -> Settlement {
+    match decide(observation, now) {
+        Decision::Act(course) => conclude(course, &Attempted::default()).settle([]),
+        Decision::Read(lookups) => panic!("there is nothing to read: {lookups:?}"),
+    }
 }
 
 /// A description of each, and its observed state.

@@ -136,14 +136,15 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     fn decided(&self, observation: &Observation, settlement: &mut Settlement) {
         let (controller, cron_job) = (self.controller, &observation.cron_job);
         decision_log::decided(&cron_job.name, settlement);
-        if !observation.vanished.is_empty() {
-            controller.memories.update(cron_job, |known| known.own.noted(&observation.vanished));
+        let vanished = &observation.recalled.vanished;
+        if !vanished.is_empty() {
+            controller.memories.update(cron_job, |known| known.own.noted(vanished));
         }
         if let Some(stats_set) = &controller.parts.stats_set {
             stats_set.decided(observation, settlement);
         }
         controller.record_all(cron_job, std::mem::take(&mut settlement.events));
-        if settlement.told != observation.told {
+        if settlement.told != observation.recalled.told {
             controller.memories.change(cron_job, |known| known.told.clone_from(&settlement.told));
         }
         if let Some(slot) = settlement.name_taken {

@@ -27,7 +27,7 @@ use schedule::Zone;
 
 use super::cron_job_stats::CronJobStats;
 use super::messages::RUN_STUCK;
-use super::observation::{CreateReply, Observation};
+use super::observation::Observation;
 use super::plan::{Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
 use crate::api::{ControllerKind, ObjectName};
@@ -172,12 +172,9 @@ impl CronJobStatsSet {
         }
         place.stats.decided(cron_job, self.local_zone, settlement.verdict, now);
         place.stats.is_stuck = settlement.told.iter().any(|told| told.reason == RUN_STUCK);
-        place.stats.is_refused = match &observation.create {
-            Some(CreateReply::Refused(error)) => error.is_refusal() && !error.is_already_exists(),
-            Some(CreateReply::Created(_) | CreateReply::BadTemplate(_)) => false,
-            // Without a decision, a request before the create failed.
-            None => place.stats.is_refused && settlement.verdict == Verdict::Open,
-        };
+        // Without a decision, a request before the create failed.
+        let is_still = place.stats.is_refused && settlement.verdict == Verdict::Open;
+        place.stats.is_refused = settlement.is_refused.unwrap_or(is_still);
     }
 
     /// Records an edit as soon as the watch shows it.

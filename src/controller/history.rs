@@ -22,10 +22,10 @@ pub const MOST_PRUNED: usize = 32;
 /// `pause-after-failures`, its failed Jobs have a history of their own afterwards: the failures that hold the CronJob stay.
 ///
 /// kube-controller-manager's controller prunes a shared history as soon as a Job ends. If both controllers delete a
-/// Job, the second attempt records a Warning. So this controller waits until it has started the next Job, and then
-/// deletes what is left.
-pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob) -> Vec<Arc<Job>> {
-    if observation.ownership != Ownership::Exclusive && observation.create.is_none() {
+/// Job, the second attempt records a Warning. So this controller waits until it has started the next Job, or `is_tried`, and
+/// then deletes what is left.
+pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob, is_tried: bool) -> Vec<Arc<Job>> {
+    if observation.ownership != Ownership::Exclusive && !is_tried {
         return Vec::new();
     }
     // A Job's name keeps its slot from being started again, by a create that an earlier leader sent.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::external_jobs::Account;
 use super::mutation_cache::MutationCache;
-use super::observation::Blocked;
+use super::observation::{Blocked, Recalled};
 use super::pending_status::{BegunCreate, PendingStatus};
 use super::plan::Told;
 use super::retained::Retained;
@@ -56,7 +56,7 @@ pub struct Known {
     pub name_taken: Option<DateTime<Utc>>,
     /// The Events about held slots that are not recorded again for an hour.
     pub told: Vec<Told>,
-    /// See [`Observation::blocked`](super::observation::Observation::blocked).
+    /// See [`Recalled::blocked`].
     pub blocked: Option<Blocked>,
     /// The record of decided slots that an edit removed with the policies, until a sync writes it anew.
     pub record_removed: Option<Box<CountedFrom>>,
@@ -81,18 +81,8 @@ pub struct Recollection {
     pub created: Vec<Arc<Job>>,
     /// Jobs deleted here that the cache may still show.
     pub deleted: HashSet<Uid>,
-    /// The finished Jobs that were deleted and that no sync has recorded yet.
-    pub vanished: Vec<Arc<Job>>,
-    /// See [`Known::name_taken`].
-    pub name_taken: Option<DateTime<Utc>>,
-    /// See [`Known::told`].
-    pub told: Vec<Told>,
-    /// See [`Known::blocked`].
-    pub blocked: Option<Blocked>,
-    /// The edits that the status lacks, with the newest slot that had its Job.
-    pub carried: Edits,
-    /// Whether these have a record of decided slots for the first time.
-    pub record_is_new: bool,
+    /// What goes into the sync's observation as it is.
+    pub recalled: Recalled,
     /// The last create that was sent, while its result is not known.
     pub begun: Option<BegunCreate>,
     /// See [`Memory::confirmed`].
@@ -173,31 +163,35 @@ impl Memories {
     /// What is remembered of a CronJob that the cache shows, or that was read live. `shown` is the resource version up
     /// to which the cache shows Jobs.
     pub fn recall(&self, cached: Arc<CronJob>, shown: impl FnOnce() -> String) -> Recollection {
-        let mut recalled = Recollection::nothing(cached);
-        let name = recalled.cron_job.name.clone();
+        let mut recollection = Recollection::nothing(cached);
+        let name = recollection.cron_job.name.clone();
         self.visit(&name, |memory| {
-            (recalled.confirmed, recalled.timed_out) = (memory.confirmed, memory.timed_out);
-            recalled.is_suspect = memory.not_found;
-            let Some(known) = memory.known(&recalled.cron_job) else { return };
-            let (newest, is_overdue) = known.own.newest(Arc::clone(&recalled.cron_job));
-            (recalled.cron_job, recalled.is_suspect) = (newest, recalled.is_suspect || is_overdue);
-            (recalled.created, recalled.deleted) = (known.own.created(shown), known.own.deleted());
+            (recollection.confirmed, recollection.timed_out) = (memory.confirmed, memory.timed_out);
+            recollection.is_suspect = memory.not_found;
+            let Some(known) = memory.known(&recollection.cron_job) else { return };
+            let (newest, is_overdue) = known.own.newest(Arc::clone(&recollection.cron_job));
+            (recollection.cron_job, recollection.is_suspect) =
+                (Arc::clone(&newest), recollection.is_suspect || is_overdue);
+            (recollection.created, recollection.deleted) = (known.own.created(shown), known.own.deleted());
+            recollection.begun = known.pending.begun;
+            let recalled = &mut recollection.recalled;
             recalled.vanished = known.own.vanished().to_vec();
             (recalled.name_taken, recalled.blocked) = (known.name_taken, known.blocked);
             recalled.told.clone_from(&known.told);
             // It is written once, although a server may not show it. A record that is shown was written since, by the leader
             // of that time.
-            let has_record = recalled.cron_job.status.counted_from.is_some();
+            let has_record = newest.status.counted_from.is_some();
             if let Some(counted) = known.record_removed.take().filter(|_| !has_record) {
                 known.pending.edits.counted(&counted);
                 recalled.record_is_new = true;
             }
-            (recalled.carried, recalled.begun) = (known.pending.edits.clone(), known.pending.begun);
-            if let Some(slot) = known.own.taken(&recalled.cron_job) {
+            recalled.carried = known.pending.edits.clone();
+            recalled.pending_create = known.pending.begun.and_then(|begun| begun.pending());
+            if let Some(slot) = known.own.taken(&newest) {
                 recalled.carried.scheduled(slot);
             }
         });
-        recalled
+        recollection
     }
 
     /// The newer of the cached version and one that was read live or written.
@@ -365,12 +359,7 @@ impl Recollection {
             is_suspect: false,
             created: Vec::new(),
             deleted: HashSet::new(),
-            vanished: Vec::new(),
-            name_taken: None,
-            told: Vec::new(),
-            blocked: None,
-            carried: Edits::default(),
-            record_is_new: false,
+            recalled: Recalled::default(),
             begun: None,
             confirmed: 0,
             timed_out: false,

@@ -1,7 +1,7 @@
 //! The facts that a sync decides on.
 //!
-//! Guarantees: an [`Observation`] only grows during a sync. Every answer of the API server is added and none is
-//! removed. Deciding again from the start therefore reaches the same point and continues from there.
+//! Guarantees: what a sync reads is added to its [`Observation`], and nothing is removed or changed. Deciding again therefore
+//! reaches the same point and continues from there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::control::Patience;
 use super::plan::Told;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ApiError, ObjectName, Publish, Uid};
+use crate::api::{ApiError, ObjectName, Publish};
 
 /// The answer to a deletion.
 pub type DeleteReply = Result<(), ApiError>;
@@ -26,6 +26,8 @@ pub enum CreateReply {
     Created(Arc<Job>),
     /// The API server refused, or did not answer.
     Refused(ApiError),
+    /// A Job of that name exists, which was read then.
+    Exists(Result<Arc<Job>, ApiError>),
     /// No request was sent: no Job can be made from the template.
     BadTemplate(String),
 }
@@ -62,54 +64,61 @@ pub struct Blocked {
     pub waits: bool,
 }
 
+/// What earlier syncs of this process left about one CronJob.
+#[derive(Clone, Debug, Default)]
+pub struct Recalled {
+    /// The slot whose Job name was already reported as taken by another owner.
+    pub name_taken: Option<DateTime<Utc>>,
+    /// The Events that were recorded about held slots in the last hour.
+    pub told: Vec<Told>,
+    /// The newest slot that was kept from starting when it was last looked at, for a CronJob with `backlog: 0`.
+    pub blocked: Option<Blocked>,
+    /// Status edits that an earlier sync decided and did not write, with the newest slot that had its Job.
+    pub carried: Edits,
+    /// Whether `carried` has a record of decided slots that no sync has seen yet.
+    pub record_is_new: bool,
+    /// The last create that this process sent, if its result is not known.
+    pub pending_create: Option<PendingCreate>,
+    /// Finished Jobs that were deleted before a sync saw them finished.
+    pub vanished: Vec<Arc<Job>>,
+}
+
 /// The facts known about one CronJob.
 #[derive(Debug, Clone)]
-#[allow(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Observation {
     /// The CronJob in the cache.
     pub cron_job: Arc<CronJob>,
     /// Its Jobs in the cache, without those that this process has deleted.
     pub jobs: Vec<Arc<Job>>,
+    /// What earlier syncs left.
+    pub recalled: Recalled,
     /// The time zone of schedules that do not set one.
     pub local_zone: Zone,
     /// Which annotations are written about the CronJob.
     pub publish: Publish,
-    /// Whether the cache may be stale; the CronJob is then read live before a Job is created.
-    pub view_is_suspect: bool,
-    /// The slot whose Job name was already reported as taken by another owner.
-    pub name_taken_reported: Option<DateTime<Utc>>,
-    /// The Events that this process recorded about held slots in the last hour.
-    pub told: Vec<Told>,
-    /// The newest slot that was kept from starting when it was last looked at, for a CronJob with `backlog: 0`.
-    pub blocked: Option<Blocked>,
-    /// Status edits that an earlier sync decided and did not write.
-    pub carried: Edits,
-    /// Whether `carried` has a record of decided slots that no sync has seen yet.
-    pub record_is_new: bool,
-    /// Whether the CronJob changed, or the slot's starting deadline passed, while the sync waited for answers. Nothing
-    /// more is sent for the slot then.
-    pub is_overtaken: bool,
     /// Which controllers reconcile the CronJob.
     pub ownership: Ownership,
-    /// The last create that this process sent, if its result is not known.
-    pub pending_create: Option<PendingCreate>,
+    /// Whether the cache may be stale; the CronJob is then read live before a Job is created.
+    pub view_is_suspect: bool,
     /// How much longer creates of an earlier leader that let its lease expire may be committed.
     pub takeover_wait: Option<TimeDelta>,
-    /// Finished Jobs that were deleted before a sync saw them finished.
-    pub vanished: Vec<Arc<Job>>,
     /// Whether a transient error, such as a busy server, records no Warning yet.
     pub hides_transient: bool,
     /// The time limit of the sync's writes.
     pub patience: Patience,
     /// Whether a sync that starts a Job leaves pruning and the status to a later sync.
     pub settle_later: bool,
-    /// The answer to the live read of the CronJob, if one was made.
-    pub live_cron_job: Option<Result<Arc<CronJob>, ApiError>>,
-    /// The answer to the create, if one was sent.
-    pub create: Option<CreateReply>,
-    // Keyed, because one sync may read and delete many Jobs.
-    live_jobs: HashMap<ObjectName, Result<Arc<Job>, ApiError>>,
-    deletions: HashMap<Uid, DeleteReply>,
+    /// What was read from the API server.
+    pub live: Live,
+}
+
+/// The answers to the reads of one sync.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// The CronJob, if it was read; without its template, if that is long.
+    pub cron_job: Option<Result<Arc<CronJob>, ApiError>>,
+    // Keyed, because one sync may read many Jobs.
+    jobs: HashMap<ObjectName, Result<Arc<Job>, ApiError>>,
 }
 
 impl Observation {
@@ -118,26 +127,16 @@ impl Observation {
         Self {
             cron_job,
             jobs,
+            recalled: Recalled::default(),
             local_zone,
             publish: Publish::default(),
-            view_is_suspect: false,
             ownership: Ownership::Exclusive,
-            name_taken_reported: None,
-            told: Vec::new(),
-            blocked: None,
-            carried: Edits::default(),
-            record_is_new: false,
-            is_overtaken: false,
-            pending_create: None,
+            view_is_suspect: false,
             takeover_wait: None,
-            vanished: Vec::new(),
             hides_transient: false,
             patience: Patience::default(),
             settle_later: false,
-            live_cron_job: None,
-            create: None,
-            live_jobs: HashMap::new(),
-            deletions: HashMap::new(),
+            live: Live::default(),
         }
     }
 
@@ -148,29 +147,11 @@ impl Observation {
 
     /// The answer to the read of a Job, if one was made.
     pub fn live_job(&self, name: &ObjectName) -> Option<&Result<Arc<Job>, ApiError>> {
-        self.live_jobs.get(name)
-    }
-
-    /// The answer to the deletion of a Job, if one was sent.
-    pub fn deletion_of(&self, uid: &Uid) -> Option<&DeleteReply> {
-        self.deletions.get(uid)
+        self.live.jobs.get(name)
     }
 
     /// Adds the answer to the read of a Job.
     pub fn learn_job(&mut self, name: ObjectName, reply: Result<Arc<Job>, ApiError>) {
-        self.live_jobs.entry(name).or_insert(reply);
-    }
-
-    /// Drops the template that was read to create a Job. This is the only fact that is removed; no decision uses it, and a create
-    /// that comes later reads it again.
-    pub fn forget_long_template(&mut self) {
-        if let Some(Ok(live)) = &mut self.live_cron_job {
-            *live = live.for_cache();
-        }
-    }
-
-    /// Adds the answer to a deletion.
-    pub fn learn_deletion(&mut self, uid: Uid, reply: DeleteReply) {
-        self.deletions.entry(uid).or_insert(reply);
+        self.live.jobs.entry(name).or_insert(reply);
     }
 }

@@ -1,51 +1,64 @@
-//! The steps that [`reconcile`](super::reconcile::reconcile) can return to the sync loop.
+//! What a sync does and how it ends, as [`decide`](super::reconcile::decide) and [`conclude`](super::reconcile::conclude) say it.
 //!
-//! Guarantee: a plan holds everything needed to carry it out; the sync loop looks nothing up on its own.
+//! Guarantee: an attempt and a settlement hold everything needed to carry them out; the sync looks nothing up on its own.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use schedule::missed::Missed;
 
+use super::observation::{CreateReply, DeleteReply};
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
 
-/// The next step of a sync.
+/// What is done about a due slot, in this order.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "a box would be an allocation in every sync that finds nothing to do")]
-pub enum Plan {
-    /// Read from the API server before deciding. The reads are independent of each other.
-    Lookup(Vec<Lookup>),
-    /// Delete running Jobs that the Job of `slot` replaces, or that are stuck, one after the other until a deletion fails;
-    /// the create waits for the answers.
-    Replace {
-        /// The Jobs to delete.
-        victims: Vec<Victim>,
-        /// The slot whose Job replaces them.
-        slot: DateTime<Utc>,
-        /// The CronJob version that this was decided on.
-        cron_job: Arc<CronJob>,
-    },
-    /// Create the Job of `slot`.
+pub struct Attempt {
+    /// The slot.
+    pub slot: DateTime<Utc>,
+    /// Running Jobs that the Job of the slot replaces, or that are stuck: deleted one after the other, until a deletion fails.
+    pub victims: Vec<Victim>,
+    /// What follows when they are deleted.
+    pub then: Then,
+    /// A slot that waits after this one. It is looked at as soon as this one has its Job, or will not have one.
+    pub next: Option<DateTime<Utc>>,
+}
+
+impl Attempt {
+    /// The Jobs that are deleted so far.
+    pub fn deleted(&self) -> HashSet<Uid> {
+        self.victims.iter().map(|victim| victim.uid.clone()).collect()
+    }
+}
+
+/// What follows the deletions of an attempt.
+#[derive(Debug)]
+pub enum Then {
+    /// The slot's Job is created.
     Create {
         /// The Job's name.
         name: ObjectName,
-        /// The Job's slot.
-        slot: DateTime<Utc>,
-        /// The CronJob version whose template it is made from.
-        cron_job: Arc<CronJob>,
+        /// Roughly how many earlier slots are not started.
+        missed: Missed,
     },
-    /// Delete finished Jobs beyond the history limits that the status lists as active: the next status depends on the
-    /// answers. The deletions are independent of each other.
-    Prune {
-        /// The Jobs to delete.
-        jobs: Vec<Arc<Job>>,
-        /// The CronJob's next slot, by which the sync ends.
-        next: Option<Requeue>,
-    },
-    /// Write the status, record the Events and end the sync, for good or until a later sync.
-    Settle(Settlement),
+    /// The slot waits until the Job of that name, which `replace-waits` replaces, is gone.
+    Wait(Arc<str>),
+    /// The sync fails: a Job that is in the way could not be read.
+    GiveUp(ApiError),
+}
+
+/// What became of an attempt.
+#[derive(Debug, Default)]
+pub struct Attempted {
+    /// The answers to the deletions that were sent, in the order of the victims.
+    pub deletions: Vec<DeleteReply>,
+    /// The answer to the create, if it was reached.
+    pub create: Option<CreateReply>,
+    /// Whether the CronJob changed, or the slot's starting deadline passed, while the sync waited for answers. Nothing
+    /// more was sent for the slot then.
+    pub is_overtaken: bool,
 }
 
 /// One live read.
@@ -109,6 +122,8 @@ pub struct Settlement {
     pub blocked_from_due: bool,
     /// Whether there are more references to Jobs that may be gone.
     pub looks_again: bool,
+    /// Whether the API server refused the create for good; `None` without a create.
+    pub is_refused: Option<bool>,
     /// Findings about Jobs, for logs and metrics.
     pub notes: Vec<Note>,
     /// What happens to the key.

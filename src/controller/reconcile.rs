@@ -1,9 +1,8 @@
-//! Decides the next step of a CronJob's sync, as a pure function of its observation.
+//! Decides what a sync of a CronJob does, and concludes from the answers, as pure functions.
 //!
-//! Guarantees: no I/O, no clock, no randomness; the same [`Observation`] and `now` give the same [`Plan`]. A sync calls
-//! [`reconcile`], carries out the plan, adds the answers to the observation and calls again, until the plan is to
-//! settle. Every answer becomes part of the observation, so every decision rests on recorded facts. The order of
-//! requests can change without changing a decision.
+//! Guarantees: no I/O, no clock, no randomness; the same [`Observation`] and `now` give the same [`Decision`]. [`decide`] asks for
+//! live reads until it knows what it needs, and then says what is done about the due slot. [`conclude`] takes the answers and says
+//! what is written, recorded and pruned, and when the CronJob is looked at next.
 //!
 //! A Job is created before anything is pruned and before any status is written. With `settle_later`, pruning and the
 //! status are left to a later sync, so that Jobs of other CronJobs are created first. Only Replace deletes first: no
@@ -15,40 +14,79 @@
 mod backlog;
 mod changes;
 mod children;
+mod conclusion;
 mod publish;
 mod running;
 
 pub(super) use self::backlog::IN_TIME;
+pub use self::conclusion::{Conclusion, conclude};
 pub use self::running::old_at;
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::Evaluation;
 use schedule::missed::{Missed, MostRecent, Observed};
+use schedule::{Evaluation, Schedule};
 
-use super::conditions;
-use super::history::{MOST_PRUNED, history_victims, newest_unrecorded};
-use super::messages::{
-    HANDED_OVER, NO_SLOT_LEFT, PAUSED, RUN_STUCK, TOO_MANY_MISSED, handed_over, unsupported_schedule,
-};
-use super::observation::{CreateReply, Observation, Ownership, PendingCreate};
-use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict};
+use super::history::{history_victims, newest_unrecorded};
+use super::messages::{HANDED_OVER, NO_SLOT_LEFT, TOO_MANY_MISSED, handed_over, unsupported_schedule};
+use super::observation::{Observation, Ownership, PendingCreate};
+use super::plan::{Attempt, Failure, Lookup, Outcome, Requeue, Skip, Then, Verdict};
 use super::status::Draft;
-use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::manage::Standing;
 use crate::api::policy::Limits;
-use crate::api::{ApiError, EventType, ObjectName, Uid};
+use crate::api::{EventType, ObjectName, Uid};
 use backlog::Choice;
+
+/// What a sync does next.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a box would be an allocation in every sync that finds nothing to do")]
+pub enum Decision<'a> {
+    /// It reads from the API server, and decides again. The reads are independent of each other.
+    Read(Vec<Lookup>),
+    /// It makes the attempt, if there is one, and [concludes](conclude).
+    Act(Course<'a>),
+}
+
+/// A sync for which everything is decided that does not depend on the answers to its attempt.
+#[derive(Debug)]
+pub struct Course<'a> {
+    sync: Sync<'a>,
+    start: Start<'a>,
+}
+
+/// Whether a sync attempts to start a slot.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "as above")]
+enum Start<'a> {
+    /// No.
+    Nothing(Outcome),
+    /// Yes, by this schedule.
+    Attempt(Attempt, Evaluation<'a>),
+}
+
+impl<'a> Course<'a> {
+    /// What is done about the due slot.
+    pub fn attempt(&self) -> Option<&Attempt> {
+        if let Start::Attempt(attempt, _) = &self.start { Some(attempt) } else { None }
+    }
+
+    /// The CronJob version that this was decided on.
+    pub fn cron_job(&self) -> &'a Arc<CronJob> {
+        self.sync.draft.base
+    }
+}
 
 /// Why a decision stops early.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]
 enum Stop {
     /// A request has to be made first.
-    Needs(Plan),
+    Needs(Vec<Lookup>),
     /// A request failed; the decisions made so far are kept.
     Failed(Failure),
 }
@@ -56,8 +94,11 @@ enum Stop {
 /// Boxed, because the hot path has no stop.
 type Decided<T> = Result<T, Box<Stop>>;
 
-fn needs<T>(plan: Plan) -> Decided<T> {
-    Err(Box::new(Stop::Needs(plan)))
+/// An attempt to start a slot, or how the sync ends without one.
+type Choose = ControlFlow<Outcome, Attempt>;
+
+fn needs<T>(lookups: Vec<Lookup>) -> Decided<T> {
+    Err(Box::new(Stop::Needs(lookups)))
 }
 
 fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
@@ -65,15 +106,16 @@ fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
 }
 
 /// Decides what the sync of one CronJob does next.
-pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
+pub fn decide(observation: &Observation, now: DateTime<Utc>) -> Decision<'_> {
     let mut sync = Sync::new(observation, now);
     match sync.run().map_err(|stop| *stop) {
-        Ok(outcome) => sync.finish(outcome),
-        Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
-        Err(Stop::Needs(plan)) => plan,
+        Ok(start) => Decision::Act(Course { sync, start }),
+        Err(Stop::Failed(failure)) => Decision::Act(Course { sync, start: Start::Nothing(Outcome::Failed(failure)) }),
+        Err(Stop::Needs(lookups)) => Decision::Read(lookups),
     }
 }
 
+#[derive(Debug)]
 struct Sync<'a> {
     observation: &'a Observation,
     now: DateTime<Utc>,
@@ -92,21 +134,21 @@ struct Sync<'a> {
 
 impl<'a> Sync<'a> {
     fn new(observation: &'a Observation, now: DateTime<Utc>) -> Self {
-        let mut draft = Draft::new(&observation.cron_job, &observation.carried);
+        let mut draft = Draft::new(&observation.cron_job, &observation.recalled.carried);
         // Once the CronJob was read live, every decision is made on that version, those about the history included.
-        if let Some(Ok(live)) = &observation.live_cron_job
+        if let Some(Ok(live)) = &observation.live.cron_job
             && live.uid == draft.base.uid
         {
             draft.rebase(live);
         }
-        let beyond_history = history_victims(observation, draft.base);
+        let beyond_history = history_victims(observation, draft.base, false);
         let limits = draft.base.limits();
         Self { observation, now, limits, draft, beyond_history, by_uid: OnceCell::new(), fired: false, starts: None }
     }
 
-    fn run(&mut self) -> Decided<Outcome> {
+    fn run(&mut self) -> Decided<Start<'a>> {
         self.take_note_of_vanished_jobs();
-        match &self.observation.live_cron_job {
+        match &self.observation.live.cron_job {
             Some(Err(error)) if self.decides_on_live() => return failed(error.clone()),
             Some(Ok(live)) if live.uid != self.draft.base.uid => return failed(Failure::Recreated(live.name.clone())),
             _ => {}
@@ -115,12 +157,12 @@ impl<'a> Sync<'a> {
         self.adopt_own_children();
         self.tell_of_passed_slots(before);
         self.adopt_begun_job()?;
-        self.forget_pruned_jobs();
+        self.leave_out_pruned_jobs();
         self.walk_children()?;
         self.drop_missing_jobs()?;
         if self.draft.looks_again {
             // References to Jobs that are gone must not hold a slot.
-            return Ok(Outcome::Done);
+            return Ok(Start::Nothing(Outcome::Done));
         }
         self.start_due_job()
     }
@@ -129,41 +171,6 @@ impl<'a> Sync<'a> {
     /// hold the template.
     fn decides_on_live(&self) -> bool {
         self.observation.view_is_suspect || self.observation.cron_job.spec.job_template.omitted_bytes().is_some()
-    }
-
-    /// Builds the settlement, once the deletions from the history have been answered.
-    fn finish(mut self, outcome: Outcome) -> Plan {
-        let news: &[&str] = if self.draft.verdict == Verdict::Open { &[] } else { &[HANDED_OVER, PAUSED, RUN_STUCK] };
-        self.draft.keep_told(&self.observation.told, self.now, news);
-        if self.fired && self.observation.settle_later {
-            let next = outcome.next_slot();
-            return Plan::Settle(self.draft.put_off(Outcome::SettleLater { next }));
-        }
-        // The version to patch may be outdated, so the edits are left to the sync of the next version.
-        if self.observation.is_overtaken {
-            return Plan::Settle(self.draft.put_off(outcome));
-        }
-        self.publish(&outcome);
-        let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
-        let newest = newest_unrecorded(self.observation, self.draft.base);
-        // A sync that ended early has not found that the slot was started, so that its status does not tell of it.
-        let stays = newest.filter(|(slot, _)| self.draft.status.last_schedule_time < Some(*slot)).map(|(_, uid)| uid);
-        let unrecorded = newest.map(|(_, uid)| uid);
-        let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
-        let unanswered = unanswered.filter(|job| stays != Some(&job.uid));
-        let goes_first =
-            |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid) && unrecorded != Some(&job.uid);
-        let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(goes_first);
-        if !first.is_empty() {
-            return Plan::Prune { jobs: first, next: outcome.next_slot() };
-        }
-        let not_pruned = prune.len().saturating_sub(MOST_PRUNED);
-        prune.truncate(MOST_PRUNED);
-        let mut draft = self.draft;
-        if draft.base.controller_kind.has_conditions && !draft.base.deleting {
-            draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
-        }
-        Plan::Settle(Settlement { prune, unrecorded: unrecorded.cloned(), not_pruned, ..draft.settle(outcome) })
     }
 
     /// A child whose name and scheduled-timestamp agree was made by a CronJob controller, which may have died before
@@ -194,21 +201,33 @@ impl<'a> Sync<'a> {
         Ok(())
     }
 
-    /// Makes every decision from the deletion check to the create.
-    fn start_due_job(&mut self) -> Decided<Outcome> {
+    /// Makes every decision from the deletion check to the attempt.
+    fn start_due_job(&mut self) -> Decided<Start<'a>> {
+        let schedule = match self.usable_schedule() {
+            ControlFlow::Break(outcome) => return Ok(Start::Nothing(outcome)),
+            ControlFlow::Continue(schedule) => Evaluation::of(schedule),
+        };
+        Ok(match self.choose_slot(&schedule)? {
+            ControlFlow::Break(outcome) => Start::Nothing(outcome),
+            ControlFlow::Continue(attempt) => Start::Attempt(attempt, schedule),
+        })
+    }
+
+    /// The schedule with its policies, if Jobs are to be started by it.
+    fn usable_schedule(&mut self) -> ControlFlow<Outcome, &'a Schedule> {
         let cron_job = self.draft.base;
         if cron_job.deleting || self.is_taken_back() {
-            return Ok(Outcome::Done);
+            return ControlFlow::Break(Outcome::Done);
         }
         let timing = cron_job.timing(self.observation.local_zone);
         if let Err(error) = &timing.time_zone {
             let zone = cron_job.spec.recurrence.time_zone().unwrap_or_default();
             self.draft.warning("UnknownTimeZone", format!("invalid timeZone: {}: {error}", quote(zone)));
-            return Ok(self.wait_for_an_edit(Skip::Invalid));
+            return self.wait_for_an_edit(Skip::Invalid);
         }
         if cron_job.spec.suspend {
             self.warn_of_handover();
-            return Ok(self.wait_for_an_edit(Skip::Suspended));
+            return self.wait_for_an_edit(Skip::Suspended);
         }
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
@@ -218,101 +237,115 @@ impl<'a> Sync<'a> {
             Err(error) => {
                 let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
                 self.draft.warning("UnparseableSchedule", text);
-                return Ok(self.wait_for_an_edit(Skip::Invalid));
+                return self.wait_for_an_edit(Skip::Invalid);
             }
         };
-        let schedule = match cron_job.policy() {
-            Ok(policy) => policy.map_or(own, |policy| policy.schedule(own)),
+        match cron_job.policy() {
+            Ok(policy) => ControlFlow::Continue(policy.map_or(own, |policy| policy.schedule(own))),
             Err(error) => {
                 self.draft.warning("InvalidPolicy", error.to_string());
-                return Ok(self.wait_for_an_edit(Skip::Invalid));
+                self.wait_for_an_edit(Skip::Invalid)
             }
-        };
-        let schedule = &Evaluation::of(schedule);
+        }
+    }
+
+    /// Chooses among the due slots.
+    fn choose_slot(&mut self, schedule: &Evaluation<'_>) -> Decided<Choose> {
         let is_paused = self.is_paused();
         self.warn_of_overtaken_slots(schedule);
-        match self.find_starts(schedule, true) {
+        Ok(match self.find_starts(schedule, true) {
             Err(error) => {
-                let cause =
-                    if std::ptr::eq(schedule.schedule(), own) { error.to_string() } else { NO_SLOT_LEFT.to_owned() };
-                let text = format!("invalid schedule: {} : {cause}", cron_job.spec.recurrence.schedule());
+                let recurrence = &self.draft.base.spec.recurrence;
+                let timing = self.draft.base.timing(self.observation.local_zone);
+                let is_own = timing.schedule.as_ref().is_ok_and(|own| std::ptr::eq(schedule.schedule(), own));
+                let cause = if is_own { error.to_string() } else { NO_SLOT_LEFT.to_owned() };
+                let text = format!("invalid schedule: {} : {cause}", recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
-                Ok(self.wait_for_an_edit(Skip::Invalid))
+                self.wait_for_an_edit(Skip::Invalid)
             }
             Ok(MostRecent { most_recent: None, .. }) => {
                 self.draft.verdict = self.nothing_due(schedule);
-                Ok(self.wait_for_next_slot(schedule))
+                ControlFlow::Break(self.wait_for_next_slot(schedule))
             }
-            Ok(MostRecent { most_recent: Some(slot), .. }) if is_paused => Ok(self.skip_for_failures(slot, schedule)),
+            Ok(MostRecent { most_recent: Some(slot), .. }) if is_paused => {
+                ControlFlow::Break(self.skip_for_failures(slot, schedule))
+            }
             Ok(MostRecent { most_recent: Some(slot), missed, .. }) => {
                 if missed == Missed::Many {
                     self.draft.warning("TooManyMissedTimes", TOO_MANY_MISSED.to_owned());
                 }
                 let Choice::Start { slot, next } = self.choose(slot, schedule) else {
-                    return Ok(self.pass_over(slot, schedule));
+                    return Ok(ControlFlow::Break(self.pass_over(slot, schedule)));
                 };
-                let outcome = self.start_job_of(slot, missed, schedule)?;
-                Ok(self.and_then(slot, next, outcome))
+                match self.start_job_of(slot, missed, schedule)? {
+                    ControlFlow::Break(outcome) => ControlFlow::Break(self.and_then(slot, next, outcome)),
+                    ControlFlow::Continue(attempt) => {
+                        ControlFlow::Continue(Attempt { next: attempt.next.or(next), ..attempt })
+                    }
+                }
             }
-        }
+        })
     }
 
-    fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed, schedule: &Evaluation<'_>) -> Decided<Outcome> {
+    fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed, schedule: &Evaluation<'_>) -> Decided<Choose> {
         let cron_job = self.draft.base;
         let spec = &cron_job.spec;
         if is_too_late(slot, spec.starting_deadline_seconds, self.nominal_now()) {
             self.draft.verdict = Verdict::Skipped(Skip::Deadline(slot));
             self.draft.warning("MissSchedule", missed_schedule(slot));
-            return Ok(self.wait_for_next_slot(schedule));
+            return Ok(ControlFlow::Break(self.wait_for_next_slot(schedule)));
         }
         let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, slot));
         let running = self.draft.status.active.iter().any(|reference| reference.name == *name.name);
         if running || self.draft.status.last_schedule_time == Some(slot) {
             self.draft.verdict = Verdict::NothingDue;
-            return Ok(self.wait_for_next_slot(schedule));
+            return Ok(ControlFlow::Break(self.wait_for_next_slot(schedule)));
         }
         if let Some(blocker) = self.blocker() {
-            return Ok(self.skip_for(blocker, slot, schedule));
+            return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
         self.draft.startable = Some(slot);
-        if self.decides_on_live() && self.observation.live_cron_job.is_none() {
-            return needs(Plan::Lookup(vec![Lookup::CronJob]));
+        if self.decides_on_live() && self.observation.live.cron_job.is_none() {
+            return needs(vec![Lookup::CronJob]);
         }
-        if let Some(outcome) = self.settle_earlier_create(slot, schedule)? {
-            // The Job of an earlier slot may be the one that is in the way.
-            self.draft.startable = None;
-            return Ok(outcome);
+        if let Some(earlier) = self.settle_earlier_create(slot, schedule)? {
+            if earlier.is_break() {
+                // The Job of an earlier slot may be the one that is in the way.
+                self.draft.startable = None;
+            }
+            return Ok(earlier);
         }
         if let Some(blocker) = self.blocker() {
-            return Ok(self.skip_for(blocker, slot, schedule));
+            return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
         if let Some(wait) =
             self.observation.takeover_wait.filter(|_| self.an_earlier_leader_may_interfere(slot, schedule))
         {
-            return Ok(self.come_back_after(wait, schedule));
+            return Ok(ControlFlow::Break(self.come_back_after(wait, schedule)));
         }
+        let mut attempt = Attempt { slot, victims: Vec::new(), then: Then::Create { name, missed }, next: None };
         if self.has_victims() {
-            self.rescue(slot)?;
+            self.rescue(&mut attempt)?;
         }
-        if self.limits.replace_waits {
-            if let Some(outcome) = self.replace_and_wait(slot, schedule)? {
-                return Ok(outcome);
+        if matches!(attempt.then, Then::Create { .. }) {
+            if self.limits.replace_waits {
+                self.replace_and_wait(&mut attempt)?;
+            } else if spec.concurrency_policy == ConcurrencyPolicy::Replace {
+                self.delete_replaced_jobs(&mut attempt)?;
             }
-        } else if spec.concurrency_policy == ConcurrencyPolicy::Replace {
-            self.delete_replaced_jobs(slot)?;
         }
-        self.create_job(&name, slot, missed, schedule)
+        Ok(ControlFlow::Continue(attempt))
     }
 
     /// Under Forbid and Replace, no slot starts while the create of an earlier one may still be committed: the two Jobs
     /// would run at the same time. Repeating the earlier create gives its result. If the slot may no longer start, since its
     /// starting deadline has passed or the schedule or a policy was changed, the sync waits until the create can no longer
     /// be committed, and then reads the Job.
-    fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Decided<Option<Outcome>> {
+    fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Decided<Option<Choose>> {
         let cron_job = self.draft.base;
         let unknown =
             |pending: &PendingCreate| pending.slot < slot && self.draft.status.last_schedule_time < Some(pending.slot);
-        let Some(pending) = self.observation.pending_create.filter(unknown) else { return Ok(None) };
+        let Some(pending) = self.observation.recalled.pending_create.filter(unknown) else { return Ok(None) };
         if !matches!(cron_job.spec.concurrency_policy, ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace)
             && self.limits.max_concurrent.is_none()
         {
@@ -326,18 +359,15 @@ impl<'a> Sync<'a> {
             let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.nominal_now());
             let is_decided = cron_job.decided_until(&self.draft.status, self.now) >= Some(pending.slot);
             if is_late || is_decided || !schedule.has(pending.slot) {
-                return Ok(Some(self.come_back_after(wait, schedule)));
+                return Ok(Some(ControlFlow::Break(self.come_back_after(wait, schedule))));
             }
-            if self.limits.replace_waits
-                && let Some(outcome) = self.replace_and_wait(pending.slot, schedule)?
-            {
-                return Ok(Some(outcome));
-            }
-            let outcome = self.create_job(&name, pending.slot, Missed::None, schedule)?;
             // The next sync starts the slot that is due now.
-            let is_done = matches!(outcome, Outcome::Requeue(_) | Outcome::Done);
-            let slot = cron_job.due(slot);
-            return Ok(Some(if is_done { Outcome::Requeue(Requeue { slot }) } else { outcome }));
+            let then = Then::Create { name, missed: Missed::None };
+            let mut attempt = Attempt { slot: pending.slot, victims: Vec::new(), then, next: Some(slot) };
+            if self.limits.replace_waits {
+                self.replace_and_wait(&mut attempt)?;
+            }
+            return Ok(Some(ControlFlow::Continue(attempt)));
         }
         self.ask_for_jobs([&name])?;
         match self.observation.live_job(&name) {
@@ -373,83 +403,6 @@ impl<'a> Sync<'a> {
         Outcome::Requeue(Requeue { slot: next.map_or(back, |next| next.slot.min(back)) })
     }
 
-    fn create_job(
-        &mut self,
-        name: &ObjectName,
-        slot: DateTime<Utc>,
-        missed: Missed,
-        schedule: &Evaluation<'_>,
-    ) -> Decided<Outcome> {
-        match &self.observation.create {
-            None => {
-                self.check_not_overtaken()?;
-                needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(self.draft.base) })
-            }
-            Some(CreateReply::Created(job)) => {
-                self.draft.normal("SuccessfulCreate", format!("Created {} {}", self.noun(), job.name.name));
-                self.draft.verdict = Verdict::Started { slot, missed };
-                self.started(job, slot);
-                Ok(self.wait_for_next_slot(schedule))
-            }
-            Some(CreateReply::BadTemplate(message)) => failed(Failure::Template(message.clone())),
-            Some(CreateReply::Refused(error)) if error.is_already_exists() => {
-                self.ask_for_jobs([name])?;
-                self.name_is_taken(name, slot, schedule)
-            }
-            // The namespace is terminating, so no Job can be created and no Event is needed.
-            Some(CreateReply::Refused(error)) if error.namespace_terminating => failed(error.clone()),
-            Some(CreateReply::Refused(error)) => {
-                let text = format!("Error creating {}: {}", self.noun(), error.message);
-                self.warn_of("FailedCreate", text, error);
-                failed(error.clone())
-            }
-        }
-    }
-
-    /// Records a Warning about a failed request, unless the error is transient and such errors are hidden.
-    fn warn_of(&mut self, reason: &'static str, message: String, error: &ApiError) {
-        if !(self.observation.hides_transient && error.is_transient()) {
-            self.draft.warning(reason, message);
-        }
-    }
-
-    fn check_not_overtaken(&self) -> Decided<()> {
-        if self.observation.is_overtaken { failed(Failure::Changed(self.draft.base.name.clone())) } else { Ok(()) }
-    }
-
-    /// A Job with the slot's name exists. If it belongs to this CronJob, an earlier sync made it and could not write
-    /// the status. If it belongs to another owner, the slot is skipped with one Warning, and the next slot is tried.
-    fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Decided<Outcome> {
-        let job = match self.observation.live_job(name) {
-            Some(Ok(job)) => Arc::clone(job),
-            Some(Err(error)) => return failed(error.clone()),
-            None => return needs(Plan::Lookup(vec![Lookup::Job(name.clone())])),
-        };
-        let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
-        if ours {
-            self.draft.verdict = Verdict::NothingDue;
-            // Slots of one minute share a name, so it may be the Job of an earlier one.
-            self.draft.already_there = job.slot_of(self.draft.base).filter(|made_for| *made_for == slot);
-            if !self.draft.status.in_active_list(&job.uid) {
-                self.started(&job, slot);
-            }
-        } else {
-            if self.observation.name_taken_reported != Some(slot) {
-                let kind = self.draft.base.controller_kind.child.qualified_name();
-                let text = format!("Error creating {}: {kind} {} already exists", self.noun(), quote(&name.name));
-                self.draft.warning("FailedCreate", text);
-            }
-            self.draft.name_taken = Some(slot);
-            self.draft.verdict = Verdict::Skipped(Skip::NameTaken(slot));
-        }
-        Ok(self.wait_for_next_slot(schedule))
-    }
-
-    fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
-        self.draft.started(job, slot);
-        self.fired = true;
-    }
-
     /// Where no CronJob is shared, `spec.suspend` counts, although one that is handed over has it only for the in-tree controller.
     fn warn_of_handover(&mut self) {
         let cron_job = self.draft.base;
@@ -459,9 +412,9 @@ impl<'a> Sync<'a> {
     }
 
     /// Sets no timer: only an edit of the CronJob starts the next sync.
-    fn wait_for_an_edit(&mut self, why: Skip) -> Outcome {
+    fn wait_for_an_edit<T>(&mut self, why: Skip) -> ControlFlow<Outcome, T> {
         self.draft.verdict = Verdict::Skipped(why);
-        Outcome::Done
+        ControlFlow::Break(Outcome::Done)
     }
 
     fn observed(&self) -> Observed {
@@ -480,7 +433,7 @@ impl<'a> Sync<'a> {
 
     /// Adds an Event about held slots, once an hour.
     fn tell(&mut self, type_: EventType, reason: &'static str, message: String) {
-        self.draft.tell(&self.observation.told, self.now, type_, reason, message);
+        self.draft.tell(&self.observation.recalled.told, self.now, type_, reason, message);
     }
 
     fn is_taken_back(&self) -> bool {
@@ -503,7 +456,7 @@ impl<'a> Sync<'a> {
             .filter(|name| self.observation.live_job(name).is_none() && asked.insert(*name))
             .map(|name| Lookup::Job(name.clone()))
             .collect();
-        if unknown.is_empty() { Ok(()) } else { needs(Plan::Lookup(unknown)) }
+        if unknown.is_empty() { Ok(()) } else { needs(unknown) }
     }
 }
 

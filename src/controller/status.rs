@@ -14,7 +14,9 @@ use super::observation::DeleteReply;
 use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Told, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::policy::CountedFrom;
-use crate::api::{ActiveList, ApiError, Condition, ControllerKind, EventType, ObjectReference, Published, Uid};
+use crate::api::{
+    ActiveList, ApiError, Condition, ControllerKind, EventType, ObjectName, ObjectReference, Published, Uid,
+};
 
 /// How long an Event about held slots is not repeated.
 const TELL_AGAIN: TimeDelta = TimeDelta::hours(1);
@@ -256,16 +258,16 @@ impl<'a> Draft<'a> {
     }
 
     /// Records the answer to a deletion in the foreground: the Job still exists.
-    pub fn deleting(&mut self, job: &Job, reply: &DeleteReply, hides_transient: bool) {
+    pub fn deleting(&mut self, job: &ObjectName, reply: &DeleteReply, hides_transient: bool) {
         self.events.extend(deletion_event(self.base.controller_kind, job, reply, hides_transient));
     }
 
     /// Records the answer to a deletion and returns whether the Job is gone.
-    pub fn deleted(&mut self, job: &Job, reply: &DeleteReply, hides_transient: bool) -> bool {
+    pub fn deleted(&mut self, job: &ObjectName, uid: &Uid, reply: &DeleteReply, hides_transient: bool) -> bool {
         self.deleting(job, reply, hides_transient);
         let is_gone = reply.as_ref().err().is_none_or(ApiError::is_not_found);
         if is_gone {
-            self.remove_active(&job.uid);
+            self.remove_active(uid);
         }
         is_gone
     }
@@ -344,6 +346,7 @@ impl<'a> Draft<'a> {
             startable: self.startable,
             blocked_from_due: self.blocked_from_due,
             looks_again: self.looks_again,
+            is_refused: None,
             notes: self.notes,
             outcome,
         }
@@ -360,13 +363,13 @@ impl Told {
 /// The Event for a deletion. A Job that is already gone needs none.
 pub fn deletion_event(
     controller_kind: ControllerKind,
-    job: &Job,
+    job: &ObjectName,
     reply: &DeleteReply,
     hides_transient: bool,
 ) -> Option<Event> {
     match reply {
         Ok(()) => {
-            let message = format!("Deleted {} {}", controller_kind.noun, job.name.name);
+            let message = format!("Deleted {} {}", controller_kind.noun, job.name);
             Some(Event { type_: EventType::Normal, reason: "SuccessfulDelete", message })
         }
         // On a conflict, another Job has the name or another write came first; the next sync sees which.

@@ -1,9 +1,9 @@
-//! Carries out the plans of a sync.
+//! One sync of a CronJob: look, decide, act, conclude.
 //!
 //! Guarantees:
-//! - The sync loop decides nothing. It carries out what [`reconcile`] returns, adds the answer to the observation and
-//!   calls it again.
-//! - Each round answers at least one open question, so a sync ends.
+//! - Nothing is decided here: [`decide`] and [`conclude`] do that, and between them [`act`] carries out one attempt.
+//! - Nothing is sent for a slot after the CronJob was changed, suspended or handed back while an answer was awaited.
+//! - Each read answers at least one open question, so a sync ends.
 //! - A sync writes the status once, or leaves it to the next sync.
 //! - A sync with no Job left to start ends by the CronJob's next slot, however slow the API server is. A later sync
 //!   retries the status and the history.
@@ -20,8 +20,10 @@ use tracing::debug;
 use super::control::{CronJobControl, JobControl, Patience};
 use super::decision_log;
 use super::observation::{Blocked, CreateReply, DeleteReply, Observation};
-use super::plan::{Event, Failure, Lookup, Outcome, Plan, Propagation, Requeue, Settlement, Skip, Verdict, Victim};
-use super::reconcile::{IN_TIME, reconcile};
+use super::plan::{
+    Attempt, Attempted, Event, Failure, Lookup, Outcome, Propagation, Requeue, Settlement, Skip, Then, Verdict, Victim,
+};
+use super::reconcile::{Conclusion, Course, Decision, IN_TIME, conclude, decide};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
@@ -74,7 +76,7 @@ pub trait SyncHooks: Send + Sync {
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
         let _ = (cron_job, name, uid);
     }
-    /// Which slot is kept from starting has changed. See [`Observation::blocked`].
+    /// Which slot is kept from starting has changed. See [`Recalled::blocked`](super::observation::Recalled::blocked).
     fn blocked(&self, cron_job: &CronJob, blocked: Option<Blocked>) {
         let _ = (cron_job, blocked);
     }
@@ -109,7 +111,15 @@ impl SyncReport {
     }
 }
 
-/// Reconciles one CronJob as it was observed. All decisions are made at time `now`, by [`reconcile`].
+/// A CronJob with a long template, as it was read to create a Job. Dropped as soon as that is sent.
+#[derive(Debug)]
+struct LongTemplate {
+    cron_job: Arc<CronJob>,
+    /// `None` where the cached template was short.
+    _reservation: Option<Reservation>,
+}
+
+/// Reconciles one CronJob as it was observed. All decisions are made at time `now`, by [`decide`] and [`conclude`].
 ///
 /// Matches upstream `syncCronJob`, and the status write of upstream's `sync`: there is one at most, and a requeue only if it
 /// succeeded.
@@ -119,74 +129,67 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
     mut observation: Observation,
     now: DateTime<Utc>,
 ) -> SyncReport {
-    let mut reservation: Option<Reservation> = None;
-    // The deadline of the sync, once it has no Job left to start.
-    let mut end: Option<Instant> = None;
-    let (mut prune_failed, mut deleted_for) = (false, None);
+    let mut template = None;
     loop {
-        match reconcile(&observation, now) {
-            Plan::Lookup(lookups) => {
-                if !read(control, hooks, &mut observation, &mut reservation, lookups).await {
-                    let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
-                    return SyncReport { prune_failed, ..report };
-                }
+        let lookups = match decide(&observation, now) {
+            Decision::Read(lookups) => lookups,
+            Decision::Act(course) => {
+                return act_and_conclude(control, hooks, &observation, course, template, now).await;
             }
-            Plan::Replace { victims, slot, cron_job } => {
-                deleted_for = Some(slot);
-                if victims.len() > REQUESTS_PER_KEY {
-                    let_go(&mut observation, &mut reservation);
-                }
-                replace(control, hooks, &mut observation, victims, slot, &cron_job).await;
-            }
-            Plan::Create { cron_job, slot, .. } if !hooks.is_current(&cron_job, slot) => {
-                observation.is_overtaken = true;
-            }
-            // The template was let go: it is read again, by a later sync if others use up the budget now.
-            Plan::Create { cron_job, .. } if cron_job.spec.job_template.omitted_bytes().is_some() => {
-                let again = vec![Lookup::CronJob];
-                observation.is_overtaken = !read(control, hooks, &mut observation, &mut reservation, again).await;
-            }
-            Plan::Create { name, slot, cron_job } => {
-                decision_log::starts(slot);
-                observation.create = Some(create(control, hooks, &cron_job, &name, slot, &observation).await);
-                // The template is no longer needed.
-                drop(cron_job);
-                let_go(&mut observation, &mut reservation);
-            }
-            // No Job is created from the template, and nothing that follows needs it.
-            _ if reservation.is_some() => let_go(&mut observation, &mut reservation),
-            Plan::Prune { jobs, next } => {
-                let cron_job = Arc::clone(&observation.cron_job);
-                let (began, time) = (Instant::now(), settling_time(next, now));
-                end.get_or_insert(began + time);
-                // The other half of the time is for the status write.
-                let prune_until = began + PRUNE_TIME.min(time / 2);
-                let (replies, failed) = cleanup_finished_jobs(control, hooks, &cron_job, jobs, prune_until).await;
-                prune_failed |= failed;
-                for (job, reply) in replies {
-                    let unanswered = || Err(not_in_time(&job.name));
-                    observation.learn_deletion(job.uid.clone(), reply.unwrap_or_else(unanswered));
-                }
-            }
-            Plan::Settle(mut settlement) => {
-                hooks.decided(&observation, &mut settlement);
-                let blocked = blocked(&observation, &settlement, deleted_for, now);
-                if blocked != observation.blocked {
-                    hooks.blocked(&observation.cron_job, blocked);
-                }
-                let next = settlement.outcome.next_slot();
-                let end = end.unwrap_or_else(|| Instant::now() + settling_time(next, now));
-                let report = settle(control, hooks, observation, settlement, end).await;
-                return SyncReport { prune_failed: prune_failed || report.prune_failed, ..report };
-            }
+        };
+        if !read(control, hooks, &mut observation, &mut template, lookups).await {
+            return SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
         }
     }
 }
 
-/// Drops a long template that was read, so that other CronJobs can be read meanwhile.
-fn let_go(observation: &mut Observation, reservation: &mut Option<Reservation>) {
-    drop(reservation.take());
-    observation.forget_long_template();
+async fn act_and_conclude<C: JobControl + CronJobControl>(
+    control: &C,
+    hooks: &impl SyncHooks,
+    observation: &Observation,
+    course: Course<'_>,
+    template: Option<LongTemplate>,
+    now: DateTime<Utc>,
+) -> SyncReport {
+    let (mut attempted, mut deleted_for) = (Attempted::default(), None);
+    if let Some(attempt) = course.attempt() {
+        deleted_for = (!attempt.victims.is_empty()).then_some(attempt.slot);
+        attempted = act(control, hooks, observation, attempt, course.cron_job(), template).await;
+    } else {
+        drop(template);
+    }
+    let (conclusion, began) = (conclude(course, &attempted), Instant::now());
+    let (mut settlement, prune_failed) = prune_first(control, hooks, observation, conclusion, now).await;
+    hooks.decided(observation, &mut settlement);
+    let blocked = blocked(observation, &settlement, deleted_for, now);
+    if blocked != observation.recalled.blocked {
+        hooks.blocked(&observation.cron_job, blocked);
+    }
+    let end = began + settling_time(settlement.outcome.next_slot(), now);
+    let report = settle(control, hooks, observation, settlement, end).await;
+    SyncReport { prune_failed: prune_failed || report.prune_failed, ..report }
+}
+
+/// Deletes the Jobs that go before the status is written, and settles. Also returns whether a deletion failed.
+async fn prune_first<C: JobControl>(
+    control: &C,
+    hooks: &impl SyncHooks,
+    observation: &Observation,
+    mut conclusion: Conclusion<'_>,
+    now: DateTime<Utc>,
+) -> (Settlement, bool) {
+    let jobs = std::mem::take(&mut conclusion.prune_first);
+    if jobs.is_empty() {
+        return (conclusion.settle([]), false);
+    }
+    // The other half of the time is for the status write.
+    let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.next_slot(), now) / 2);
+    let (replies, failed) = cleanup_finished_jobs(control, hooks, &observation.cron_job, jobs, until).await;
+    let answered = replies.into_iter().map(|(job, reply)| {
+        let reply = reply.unwrap_or_else(|| Err(not_in_time(&job.name)));
+        (job, reply)
+    });
+    (conclusion.settle(answered), failed)
 }
 
 /// With `backlog: 0`: the slot that is kept from starting, after a sync at `now` that deleted Jobs for the slot `deleted_for`.
@@ -198,7 +201,7 @@ fn blocked(
 ) -> Option<Blocked> {
     let cron_job = &observation.cron_job;
     cron_job.limits().backlog.filter(|most| *most == 0)?;
-    let known = observation.blocked;
+    let known = observation.recalled.blocked;
     let may_be_in_time = |slot| now.signed_duration_since(cron_job.due(slot)) <= IN_TIME;
     let slot = match settlement.verdict {
         Verdict::Skipped(Skip::PassedOver(slot)) => return Some(Blocked { slot, waits: false }),
@@ -236,42 +239,19 @@ async fn read<C: JobControl + CronJobControl>(
     control: &C,
     hooks: &impl SyncHooks,
     observation: &mut Observation,
-    reservation: &mut Option<Reservation>,
+    template: &mut Option<LongTemplate>,
     lookups: Vec<Lookup>,
 ) -> bool {
     if lookups.len() > REQUESTS_PER_KEY {
-        let_go(observation, reservation);
+        *template = None;
     }
-    let omitted = observation.cron_job.spec.job_template.omitted_bytes();
-    if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
-        *reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
-        if reservation.is_none() {
-            return false;
-        }
-    }
-    look_up(control, hooks, observation, lookups).await;
-    true
-}
-
-async fn look_up<C: JobControl + CronJobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    observation: &mut Observation,
-    lookups: Vec<Lookup>,
-) {
-    let (cron_job, uid) = (observation.cron_job.name.clone(), observation.cron_job.uid.clone());
     let mut jobs = Vec::with_capacity(lookups.len());
     for lookup in lookups {
         match lookup {
             Lookup::CronJob => {
-                let reply = control.get_cron_job(&cron_job).await;
-                match &reply {
-                    Ok(live) if live.uid == uid => hooks.view_confirmed(live),
-                    Err(error) if !error.is_not_found() => {}
-                    // Another CronJob of the same name does not confirm the one in the cache.
-                    _ => hooks.view_refuted(&cron_job),
-                }
-                observation.live_cron_job = Some(reply);
+                let cron_job = Arc::clone(&observation.cron_job);
+                let Some(reply) = read_cron_job(control, hooks, &cron_job, template).await else { return false };
+                observation.live.cron_job = Some(reply);
             }
             Lookup::Job(name) => jobs.push(name),
         }
@@ -285,33 +265,99 @@ async fn look_up<C: JobControl + CronJobControl>(
     while let Some((name, reply)) = replies.next().await {
         observation.learn_job(name, reply);
     }
+    true
 }
 
-/// Deletes running Jobs one after the other, until one cannot be deleted or the slot may no longer start.
-async fn replace<C: JobControl>(
+/// Reads a CronJob of which `known` is known. A long template is in `template` then, and not in the answer. Returns `None` if there
+/// is no space for it.
+async fn read_cron_job<C: CronJobControl>(
     control: &C,
     hooks: &impl SyncHooks,
-    observation: &mut Observation,
-    victims: Vec<Victim>,
-    slot: DateTime<Utc>,
-    cron_job: &CronJob,
-) {
+    known: &CronJob,
+    template: &mut Option<LongTemplate>,
+) -> Option<Result<Arc<CronJob>, ApiError>> {
+    let mut reservation = None;
+    if let Some(bytes) = known.spec.job_template.omitted_bytes() {
+        reservation = Some(hooks.reserve_template(&known.name, bytes)?);
+    }
+    let reply = control.get_cron_job(&known.name).await;
+    match &reply {
+        Ok(live) if live.uid == known.uid => hooks.view_confirmed(live),
+        Err(error) if !error.is_not_found() => {}
+        // Another CronJob of the same name does not confirm the one in the cache.
+        _ => hooks.view_refuted(&known.name),
+    }
+    Some(reply.map(|live| {
+        let cached = live.for_cache();
+        *template = cached
+            .spec
+            .job_template
+            .omitted_bytes()
+            .map(|_| LongTemplate { cron_job: live, _reservation: reservation });
+        cached
+    }))
+}
+
+/// Carries out an attempt that was decided on this version of the CronJob, until something fails.
+async fn act<C: JobControl + CronJobControl>(
+    control: &C,
+    hooks: &impl SyncHooks,
+    observation: &Observation,
+    attempt: &Attempt,
+    cron_job: &Arc<CronJob>,
+    mut template: Option<LongTemplate>,
+) -> Attempted {
+    let Attempt { slot, victims, then, .. } = attempt;
+    let mut attempted = Attempted::default();
+    if victims.len() > REQUESTS_PER_KEY {
+        template = None;
+    }
     for Victim { name, uid, propagation } in victims {
-        if !hooks.is_current(cron_job, slot) {
-            observation.is_overtaken = true;
-            return;
+        if !hooks.is_current(cron_job, *slot) {
+            attempted.is_overtaken = true;
+            return attempted;
         }
-        let reply = control.delete_job(&name, &uid, propagation, observation.patience).await;
+        let reply = control.delete_job(name, uid, *propagation, observation.patience).await;
         // Otherwise it exists until the watch shows its end.
-        if reply.is_ok() && propagation == Propagation::Background {
-            hooks.deleted(cron_job, &name, &uid);
+        if reply.is_ok() && *propagation == Propagation::Background {
+            hooks.deleted(cron_job, name, uid);
         }
         let is_refused = reply.as_ref().is_err_and(|error| !error.is_not_found());
-        observation.learn_deletion(uid, reply);
+        attempted.deletions.push(reply);
         if is_refused {
-            return;
+            return attempted;
         }
     }
+    let Then::Create { name, .. } = then else { return attempted };
+    // The template was let go: it is read again, by a later sync if others use up the budget now.
+    let is_whole = template.is_some() || cron_job.spec.job_template.omitted_bytes().is_none();
+    let is_known = is_whole || is_unchanged(control, hooks, cron_job, &mut template).await;
+    if !is_known || !hooks.is_current(cron_job, *slot) {
+        attempted.is_overtaken = true;
+        return attempted;
+    }
+    decision_log::starts(*slot);
+    let whole = template.as_ref().map_or(cron_job, |template| &template.cron_job);
+    let reply = create(control, hooks, whole, name, *slot, observation).await;
+    // The template is no longer needed.
+    drop(template);
+    attempted.create = Some(match reply {
+        CreateReply::Refused(error) if error.is_already_exists() => CreateReply::Exists(control.get_job(name).await),
+        reply => reply,
+    });
+    attempted
+}
+
+/// Whether the CronJob is as it was when its long template was read, which is in `template` then.
+async fn is_unchanged<C: CronJobControl>(
+    control: &C,
+    hooks: &impl SyncHooks,
+    cron_job: &CronJob,
+    template: &mut Option<LongTemplate>,
+) -> bool {
+    let Some(Ok(live)) = read_cron_job(control, hooks, cron_job, template).await else { return false };
+    let is_same = live.uid == cron_job.uid && live.spec == cron_job.spec && live.same_policies(cron_job);
+    is_same && !live.deleting
 }
 
 async fn create<C: JobControl>(
@@ -334,7 +380,7 @@ async fn create<C: JobControl>(
 
 /// Deletes finished Jobs of the history in batches until the first failure: no answer by `end`, or an error other than not found. A
 /// Job without an answer has no reply. Also returns whether there was a failure. Matches upstream `cleanupFinishedJobs`, for which
-/// [`reconcile`] chooses the Jobs.
+/// [`conclude`] chooses the Jobs.
 async fn cleanup_finished_jobs<C: JobControl>(
     control: &C,
     hooks: &impl SyncHooks,
@@ -373,11 +419,11 @@ fn not_in_time(job: &ObjectName) -> ApiError {
 async fn settle<C: JobControl + CronJobControl>(
     control: &C,
     hooks: &impl SyncHooks,
-    observation: Observation,
+    observation: &Observation,
     settlement: Settlement,
     end: Instant,
 ) -> SyncReport {
-    let mut report = SyncReport::new(observation.cron_job, settlement.outcome);
+    let mut report = SyncReport::new(Arc::clone(&observation.cron_job), settlement.outcome);
     report.again = settlement.looks_again && !matches!(report.outcome, Outcome::Failed(_));
     let cron_job = &report.cron_job;
     let (mut is_well, mut prune) = (true, settlement.prune);
@@ -410,7 +456,7 @@ async fn settle<C: JobControl + CronJobControl>(
         let (replies, failed) = cleanup_finished_jobs(control, hooks, cron_job, prune, end).await;
         let is_pruned = !failed && replies.iter().any(|(_, reply)| matches!(reply, Some(Ok(()))));
         let event = |(job, reply): (Arc<Job>, Option<DeleteReply>)| {
-            deletion_event(cron_job.controller_kind, &job, &reply?, observation.hides_transient)
+            deletion_event(cron_job.controller_kind, &job.name, &reply?, observation.hides_transient)
         };
         report.events = replies.into_iter().filter_map(event).collect();
         report.prune_failed = failed;

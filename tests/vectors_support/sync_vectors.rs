@@ -184,7 +184,7 @@ async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
         let children = world.after_the_first_sync(&children);
         let events = world.0.lock().unwrap().events.len();
         let mut observation = Observation::new(Arc::clone(&cron_job), children, Zone::UTC);
-        observation.carried = edits;
+        observation.recalled.carried = edits;
         outcome = sync(observation).await;
         same("next slot", &next, &outcome.next_slot().or(next))?;
         // Every sync reports these two.

@@ -1,6 +1,6 @@
-//! A sync without a cluster: what `reconcile` would do if every write succeeded.
+//! A sync without a cluster: what it would do if every write succeeded.
 //!
-//! Guarantees: the decisions are those of `reconcile`, called with the same kind of observation as in the controller.
+//! Guarantees: the decisions are those of `decide` and `conclude`, called with the same kind of observation as in the controller.
 //! What was read answers each of its questions. Nothing is sent. Pure.
 
 use std::cell::OnceCell;
@@ -15,8 +15,8 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
 use crate::api::{ApiError, ObjectName, Uid};
 use crate::controller::observation::{CreateReply, Observation};
-use crate::controller::plan::{Lookup, Plan, Settlement, Verdict};
-use crate::controller::reconcile::reconcile;
+use crate::controller::plan::{Attempt, Attempted, Lookup, Settlement, Then, Verdict};
+use crate::controller::reconcile::{Course, Decision, conclude, decide};
 
 /// The result of a rehearsed sync.
 #[derive(Debug)]
@@ -37,42 +37,39 @@ impl Rehearsal {
     pub fn of(cron_job: &Arc<CronJob>, jobs: &[Arc<Job>], zone: Zone, now: DateTime<Utc>) -> Self {
         let children = jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
         let mut observation = Observation::new(Arc::clone(cron_job), children, zone);
-        observation.live_cron_job = Some(Ok(Arc::clone(cron_job)));
-        let (mut start, mut replaced, mut pruned) = (None, Vec::new(), 0);
+        observation.live.cron_job = Some(Ok(Arc::clone(cron_job)));
         // A sync may ask for every Job that the status lists.
         let by_name: OnceCell<HashMap<&ObjectName, &Arc<Job>>> = OnceCell::new();
         let by_name = || by_name.get_or_init(|| steps::each(jobs.iter()).map(|job| (&job.name, job)).collect());
         loop {
-            match reconcile(&observation, now) {
-                Plan::Lookup(lookups) => {
-                    for lookup in lookups {
-                        let Lookup::Job(name) = lookup else { continue };
-                        let found = by_name().get(&name).copied().cloned();
-                        observation.learn_job(name.clone(), found.ok_or_else(|| refusal(404, "NotFound", name)));
-                    }
-                }
-                Plan::Replace { victims, .. } => {
-                    for victim in victims {
-                        replaced.push(victim.name);
-                        observation.learn_deletion(victim.uid, Ok(()));
-                    }
-                }
-                Plan::Create { name, slot, cron_job } => {
-                    observation.create = Some(create(&cron_job, jobs, &name, slot, zone));
-                    start = Some((name, slot));
-                }
-                Plan::Prune { jobs, .. } => {
-                    pruned += jobs.len();
-                    for job in jobs {
-                        observation.learn_deletion(job.uid.clone(), Ok(()));
-                    }
-                }
-                Plan::Settle(settlement) => {
-                    pruned += settlement.prune.len() + settlement.not_pruned;
-                    return Self { start, replaced, pruned, settlement };
-                }
+            let lookups = match decide(&observation, now) {
+                Decision::Read(lookups) => lookups,
+                Decision::Act(course) => return Self::concluded(course, jobs, zone),
+            };
+            for lookup in lookups {
+                let Lookup::Job(name) = lookup else { continue };
+                let found = by_name().get(&name).copied().cloned();
+                observation.learn_job(name.clone(), found.ok_or_else(|| refusal(404, "NotFound", name)));
             }
         }
+    }
+
+    fn concluded(course: Course<'_>, jobs: &[Arc<Job>], zone: Zone) -> Self {
+        let (mut attempted, mut start, mut replaced) = (Attempted::default(), None, Vec::new());
+        if let Some(Attempt { slot, victims, then, .. }) = course.attempt() {
+            attempted.deletions = vec![Ok(()); victims.len()];
+            replaced.extend(victims.iter().map(|victim| victim.name.clone()));
+            if let Then::Create { name, .. } = then {
+                attempted.create = Some(create(course.cron_job(), jobs, name, *slot, zone));
+                start = Some((name.clone(), *slot));
+            }
+        }
+        let mut conclusion = conclude(course, &attempted);
+        let first = std::mem::take(&mut conclusion.prune_first);
+        let pruned_first = first.len();
+        let settlement = conclusion.settle(first.into_iter().map(|job| (job, Ok(()))));
+        let pruned = pruned_first + settlement.prune.len() + settlement.not_pruned;
+        Self { start, replaced, pruned, settlement }
     }
 
     /// The message of the Event with that reason, if the sync would record one.
@@ -89,8 +86,8 @@ impl Rehearsal {
 
 /// The API server's answer to the create.
 fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTime<Utc>, zone: Zone) -> CreateReply {
-    if jobs.iter().any(|job| job.name == *name) {
-        return CreateReply::Refused(refusal(409, "AlreadyExists", name.clone()));
+    if let Some(job) = jobs.iter().find(|job| job.name == *name) {
+        return CreateReply::Exists(Ok(Arc::clone(job)));
     }
     if let Err(error) = job_from_template(cron_job, slot, zone) {
         return CreateReply::BadTemplate(error.to_string());

@@ -44,9 +44,9 @@ fn is_known(recalled: &Recollection) -> [bool; 6] {
     [
         !recalled.created.is_empty(),
         !recalled.deleted.is_empty(),
-        !recalled.vanished.is_empty(),
-        !recalled.carried.is_empty(),
-        recalled.name_taken.is_some(),
+        !recalled.recalled.vanished.is_empty(),
+        !recalled.recalled.carried.is_empty(),
+        recalled.recalled.name_taken.is_some(),
         recalled.begun.is_some(),
     ]
 }
@@ -132,15 +132,15 @@ async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_
                 remove(&memories, edit);
             }
             let recalled = recall(&memories, &known);
-            assert_eq!(recalled.record_is_new, !edits.is_empty(), "{sentence}");
-            memories.settled(&known, None, recalled.carried);
+            assert_eq!(recalled.recalled.record_is_new, !edits.is_empty(), "{sentence}");
+            memories.settled(&known, None, recalled.recalled.carried);
         }
         let recalled = recall(&memories, &known);
-        let status = Draft::new(&recalled.cron_job, &recalled.carried).status.into_owned();
+        let status = Draft::new(&recalled.cron_job, &recalled.recalled.carried).status.into_owned();
         let carried = status.counted_from.map(|counted| counted.time());
-        assert_eq!((carried, recalled.record_is_new), (want.map(at), false), "{sentence}");
+        assert_eq!((carried, recalled.recalled.record_is_new), (want.map(at), false), "{sentence}");
         // The leader of that time has written one since.
         remove(&memories, "10:30");
-        assert!(!recall(&memories, &with_record).record_is_new, "{sentence}");
+        assert!(!recall(&memories, &with_record).recalled.record_is_new, "{sentence}");
     }
 }

@@ -58,7 +58,7 @@ impl Sync<'_> {
         let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
         let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };
         // This controller starts the oldest first.
-        if self.observation.carried.has_scheduled() {
+        if self.observation.recalled.carried.has_scheduled() {
             return;
         }
         let first = self.waiting(written, most, last, schedule).front().copied();
@@ -70,7 +70,7 @@ impl Sync<'_> {
     /// Whether its deadline has not passed, and no Job of another owner is known to have its name.
     fn is_startable(&self, slot: DateTime<Utc>) -> bool {
         let deadline = self.draft.base.spec.starting_deadline_seconds;
-        !is_too_late(slot, deadline, self.nominal_now()) && self.observation.name_taken_reported < Some(slot)
+        !is_too_late(slot, deadline, self.nominal_now()) && self.observation.recalled.name_taken < Some(slot)
     }
 
     /// The newest slots after `last`, up to `newest`, that may start, the oldest first.
@@ -89,7 +89,7 @@ impl Sync<'_> {
     /// With `backlog: 0`: whether runs kept the slot from starting in time, and none of them was deleted for it. What else may
     /// have kept it waits for its starting deadline instead.
     fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
-        let known = self.observation.blocked.filter(|known| known.slot == slot);
+        let known = self.observation.recalled.blocked.filter(|known| known.slot == slot);
         let was_blocked = || self.was_blocked(self.draft.base.due(slot));
         self.nominal_now().signed_duration_since(slot) > IN_TIME && known.map_or_else(was_blocked, |known| !known.waits)
     }

@@ -25,9 +25,9 @@ impl Sync<'_> {
             return None;
         }
         let counted = cron_job.recount(&self.draft.status, self.observation.local_zone, self.now);
-        let known = if self.observation.record_is_new { &cron_job.status } else { &*self.draft.status };
+        let known = if self.observation.recalled.record_is_new { &cron_job.status } else { &*self.draft.status };
         let from = cron_job.decided_until(known, self.now);
-        let moved = (counted.is_some() || self.observation.record_is_new).then_some(Moved { from });
+        let moved = (counted.is_some() || self.observation.recalled.record_is_new).then_some(Moved { from });
         if let Some(counted) = counted {
             self.draft.counted(counted);
         }
@@ -42,8 +42,11 @@ impl Sync<'_> {
         let Some(schedule) = cron_job.schedule(self.observation.local_zone) else { return };
         let Some(until) = cron_job.decided_until(&self.draft.status, self.now) else { return };
         let last = self.draft.status.last_schedule_time.unwrap_or(cron_job.creation_timestamp);
-        let known =
-            [from, self.observation.pending_create.map(|pending| pending.slot), self.observation.name_taken_reported];
+        let known = [
+            from,
+            self.observation.recalled.pending_create.map(|pending| pending.slot),
+            self.observation.recalled.name_taken,
+        ];
         let from = known.into_iter().flatten().fold(last, DateTime::max);
         let Some(slot) = newest_start(&Evaluation::of(schedule), from, until) else { return };
         if is_too_late(slot, cron_job.spec.starting_deadline_seconds, self.nominal_now()) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Decided, Sync, failed, needs};
 use crate::api::batch_v1::{FinishedCondition, Job};
-use crate::controller::plan::{Lookup, Plan};
+use crate::controller::plan::Lookup;
 
 /// How many Jobs one sync looks for of which only a reference is known. Any number may be written into a status.
 pub(super) const MOST_LOOKED_UP: usize = 64;
@@ -16,22 +16,16 @@ pub(super) const MOST_LOOKED_UP: usize = 64;
 pub(super) const MOST_UNEXPECTED: usize = 25;
 
 impl Sync<'_> {
-    /// Removes pruned Jobs from `active`. A Job whose deletion is not answered yet is left out; if it cannot be deleted, its
-    /// end is still to be reported.
-    pub(super) fn forget_pruned_jobs(&mut self) {
+    /// Leaves the Jobs that are to be pruned out of `active`: for what follows it is as if they were gone.
+    pub(super) fn leave_out_pruned_jobs(&mut self) {
         for job in &self.beyond_history {
-            match self.observation.deletion_of(&job.uid) {
-                None => self.draft.leave_out(&job.uid),
-                Some(reply) => {
-                    self.draft.deleted(job, reply, self.observation.hides_transient);
-                }
-            }
+            self.draft.leave_out(&job.uid);
         }
     }
 
     /// Records the end of Jobs that were deleted before a sync saw them finished.
     pub(super) fn take_note_of_vanished_jobs(&mut self) {
-        for job in &self.observation.vanished {
+        for job in &self.observation.recalled.vanished {
             if self.draft.status.in_active_list(&job.uid)
                 && let Some(condition) = job.finished
             {
@@ -43,7 +37,7 @@ impl Sync<'_> {
         }
     }
 
-    fn saw_completed(&mut self, job: &Arc<Job>, condition: FinishedCondition) {
+    pub(super) fn saw_completed(&mut self, job: &Arc<Job>, condition: FinishedCondition) {
         self.draft.ended(job);
         let text = format!("Saw completed {}: {}, condition: {}", self.noun(), job.name.name, condition.as_str());
         self.draft.normal("SawCompletedJob", text);
@@ -58,8 +52,8 @@ impl Sync<'_> {
                 None if !found && self.draft.base.controller_kind.every_child_is_active => self.draft.join(job),
                 // kube-controller-manager's controller reports it. One of a backfill is never active.
                 None if self.is_taken_back() || job.of_backfill => {}
-                None if !found => match &self.observation.live_cron_job {
-                    None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
+                None if !found => match &self.observation.live.cron_job {
+                    None => return needs(vec![Lookup::CronJob]),
                     Some(Err(error)) => return failed(error.clone()),
                     // An earlier sync removed it.
                     Some(Ok(live)) if live.status.in_active_list(&job.uid) => {}

@@ -32,7 +32,7 @@ impl Sync<'_> {
             };
         }
         if publish.last_failure {
-            let jobs = self.observation.children().chain(&self.observation.vanished);
+            let jobs = self.observation.children().chain(&self.observation.recalled.vanished);
             published.last_failure = jobs.filter_map(|job| job.failed_at).max().max(published.last_failure);
         }
         self.draft.publish(published);

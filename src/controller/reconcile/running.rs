@@ -11,14 +11,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Evaluation;
 use schedule::missed::{self, InvalidSchedule, MostRecent};
 
-use super::{Decided, Sync, failed, missed_schedule, needs, newest_unrecorded};
+use super::{Decided, Sync, missed_schedule, newest_unrecorded};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::api::policy::StuckAfter;
 use crate::api::{EventType, ObjectName, Uid};
 use crate::controller::messages::{
     PAUSED, RUN_STUCK, already_active, at_max_concurrent, paused, run_stuck, still_replacing, stuck_runs_linger,
 };
-use crate::controller::plan::{Failure, Outcome, Plan, Propagation, Requeue, Skip, Verdict, Victim};
+use crate::controller::plan::{Attempt, Outcome, Propagation, Requeue, Skip, Then, Verdict, Victim};
 
 /// How many stuck Jobs that were deleted may still exist.
 const LINGERING: usize = 3;
@@ -120,48 +120,25 @@ impl Sync<'_> {
         self.limits.stuck_after.is_some() && !self.victims().is_empty()
     }
 
-    /// Deletes the stuck Jobs in the way of `slot`, each once.
-    pub(super) fn rescue(&mut self, slot: DateTime<Utc>) -> Decided<()> {
+    /// Adds the deletions of the stuck Jobs in the way of the slot.
+    pub(super) fn rescue(&mut self, attempt: &mut Attempt) -> Decided<()> {
         self.warn_of_stuck_jobs();
         let stuck = self.victims();
         self.ask_for_jobs(stuck.iter().map(|job| &job.name))?;
-        let mut victims = Vec::new();
         for known in stuck {
             match self.observation.live_job(&known.name) {
                 Some(Ok(job)) if job.uid == known.uid && job.finished.is_none() && !job.deleting => {
-                    let job = Arc::clone(job);
-                    victims.extend(self.delete_in_foreground(&job)?);
+                    let (name, uid) = (known.name.clone(), known.uid.clone());
+                    attempt.victims.push(Victim { name, uid, propagation: Propagation::Foreground });
                 }
                 Some(Err(error)) if !error.is_not_found() => {
-                    self.delete(victims, slot)?;
-                    return failed(error.clone());
+                    attempt.then = Then::GiveUp(error.clone());
+                    return Ok(());
                 }
                 _ => {}
             }
         }
-        self.delete(victims, slot)
-    }
-
-    /// Deletes the Jobs before anything else, if there are any.
-    fn delete(&self, victims: Vec<Victim>, slot: DateTime<Utc>) -> Decided<()> {
-        if victims.is_empty() {
-            return Ok(());
-        }
-        self.check_not_overtaken()?;
-        needs(Plan::Replace { victims, slot, cron_job: Arc::clone(self.draft.base) })
-    }
-
-    /// A running Job that is to be deleted, if it was not yet. It exists until the watch shows that it is gone.
-    fn delete_in_foreground(&mut self, job: &Arc<Job>) -> Decided<Option<Victim>> {
-        let Some(reply) = self.observation.deletion_of(&job.uid) else {
-            let (name, uid) = (job.name.clone(), job.uid.clone());
-            return Ok(Some(Victim { name, uid, propagation: Propagation::Foreground }));
-        };
-        self.draft.deleting(job, reply, self.observation.hides_transient);
-        match reply {
-            Err(error) if !error.is_not_found() => failed(Failure::CouldNotReplace(job.name.clone(), error.clone())),
-            _ => Ok(None),
-        }
+        Ok(())
     }
 
     /// Records that the slot waits for other Jobs.
@@ -233,48 +210,32 @@ impl Sync<'_> {
         self.wait_for_next_slot(schedule)
     }
 
-    /// Deletes the Jobs that are active when `slot` is due, one after the other. The first failure leaves the rest
-    /// running.
-    pub(super) fn delete_replaced_jobs(&mut self, slot: DateTime<Utc>) -> Decided<()> {
-        let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
+    /// Adds the deletions of the Jobs that are active when the slot is due.
+    pub(super) fn delete_replaced_jobs(&mut self, attempt: &mut Attempt) -> Decided<()> {
+        let rescued = attempt.deleted();
+        let active = self.draft.status.active.iter().filter(|reference| !rescued.contains(&reference.uid));
+        let active: Vec<_> = active.map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
         self.ask_for_jobs(active.iter().map(|(_, name)| name))?;
-        let mut victims = Vec::new();
         for (uid, name) in active {
-            let job = match self.observation.live_job(&name) {
+            match self.observation.live_job(&name) {
                 // It is gone but for a finalizer.
-                Some(Ok(job)) if job.uid == uid && job.deleting => continue,
-                Some(Ok(job)) if job.uid == uid => job,
+                Some(Ok(job)) if job.uid == uid && job.deleting => {}
+                Some(Ok(job)) if job.uid == uid => {
+                    attempt.victims.push(Victim { name, uid, propagation: Propagation::Background });
+                }
                 Some(Err(error)) if !error.is_not_found() => {
-                    self.delete(victims, slot)?;
-                    self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
-                    return failed(error.clone());
+                    attempt.then = Then::GiveUp(error.clone());
+                    return Ok(());
                 }
-                _ => {
-                    self.draft.remove_active(&uid);
-                    continue;
-                }
-            };
-            let Some(reply) = self.observation.deletion_of(&uid) else {
-                victims.push(Victim { name, uid, propagation: Propagation::Background });
-                continue;
-            };
-            let job = Arc::clone(job);
-            if !self.draft.deleted(&job, reply, self.observation.hides_transient) {
-                let cause = reply.as_ref().err().cloned();
-                return failed(cause.map_or(Failure::Changed(self.draft.base.name.clone()), |cause| {
-                    Failure::CouldNotReplace(name, cause)
-                }));
+                _ => self.draft.remove_active(&uid),
             }
         }
-        self.delete(victims, slot)
+        Ok(())
     }
 
-    /// With `replace-waits`: deletes the running Jobs and waits until every child is gone, as far as a live read shows.
-    pub(super) fn replace_and_wait(
-        &mut self,
-        slot: DateTime<Utc>,
-        schedule: &Evaluation<'_>,
-    ) -> Decided<Option<Outcome>> {
+    /// With `replace-waits`: adds the deletions of the running Jobs. The slot waits until every child is gone, as far as a live
+    /// read shows.
+    pub(super) fn replace_and_wait(&mut self, attempt: &mut Attempt) -> Decided<()> {
         let active =
             self.draft.status.active.iter().map(|reference| (reference.uid.clone(), self.name_of(&reference.name)));
         let mut present: Vec<(Uid, ObjectName)> = active.collect();
@@ -283,14 +244,13 @@ impl Sync<'_> {
             present.push((job.uid.clone(), job.name.clone()));
         }
         self.ask_for_jobs(present.iter().map(|(_, name)| name))?;
-        let (mut waits_for, mut victims) = (None, Vec::new());
+        let (rescued, mut waits_for) = (attempt.deleted(), None);
         for (uid, name) in present {
             let job = match self.observation.live_job(&name) {
-                Some(Ok(job)) if job.uid == uid => Arc::clone(job),
+                Some(Ok(job)) if job.uid == uid => job,
                 Some(Err(error)) if !error.is_not_found() => {
-                    self.delete(victims, slot)?;
-                    self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
-                    return failed(error.clone());
+                    attempt.then = Then::GiveUp(error.clone());
+                    return Ok(());
                 }
                 _ => {
                     self.draft.remove_active(&uid);
@@ -298,20 +258,26 @@ impl Sync<'_> {
                 }
             };
             if job.deleting || job.finished.is_none() {
-                waits_for.get_or_insert_with(|| job.name.name.to_string());
+                waits_for.get_or_insert_with(|| Arc::clone(&name.name));
             }
-            if !job.deleting && job.finished.is_none() {
-                victims.extend(self.delete_in_foreground(&job)?);
+            if !job.deleting && job.finished.is_none() && !rescued.contains(&uid) {
+                attempt.victims.push(Victim { name, uid, propagation: Propagation::Foreground });
             }
         }
-        self.delete(victims, slot)?;
-        let Some(name) = waits_for else { return Ok(None) };
+        if let Some(name) = waits_for {
+            attempt.then = Then::Wait(name);
+        }
+        Ok(())
+    }
+
+    /// Records that the slot waits until the Jobs that it replaces are gone, `name` among them.
+    pub(super) fn wait_for_replaced(&mut self, name: &str, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
         self.tell(EventType::Normal, "JobAlreadyActive", text);
         self.draft.verdict = Verdict::Skipped(Skip::Replacing(slot));
         self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         let next = self.deadline_of(slot).into_iter().chain(self.passed_over_at(slot)).min();
-        Ok(Some(self.wait_until(next, schedule)))
+        self.wait_until(next, schedule)
     }
 
     /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.

@@ -5,6 +5,7 @@ mod limits;
 mod pairs;
 mod policies;
 mod publish;
+mod script;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use schedule::Zone;
 use serde_json::{Value, json};
 
 use super::children::{MOST_LOOKED_UP, MOST_UNEXPECTED};
-use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, ControllerKind, Delivery, ObjectName, Uid};
 use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
 use crate::controller::observation::{CreateReply, Observation, Ownership, PendingCreate};
-use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
+use crate::controller::plan::{Failure, Lookup, Outcome, Settlement};
 use crate::controller::status::Draft;
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
+use script::{Case, Plan, reconcile};
 
 /// 10:00:00 on the day of these tests; the schedule is hourly unless a row says otherwise.
 const SLOT: &str = "2026-03-02T10:00:00Z";
@@ -47,8 +48,9 @@ fn reference(name: &str, uid: &str) -> Value {
     json!({ "kind": "Job", "namespace": "ns", "name": name, "uid": uid, "apiVersion": "batch/v1" })
 }
 
-fn observe(cron_job: &Arc<CronJob>, jobs: &[&Arc<Job>]) -> Observation {
-    Observation::new(Arc::clone(cron_job), jobs.iter().map(|job| Arc::clone(job)).collect(), Zone::UTC)
+fn observe(cron_job: &Arc<CronJob>, jobs: &[&Arc<Job>]) -> Case {
+    let jobs = jobs.iter().map(|job| Arc::clone(job)).collect();
+    Case::new(Observation::new(Arc::clone(cron_job), jobs, Zone::UTC))
 }
 
 fn refusal(code: u16, reason: &str) -> ApiError {
@@ -59,7 +61,7 @@ fn refusal(code: u16, reason: &str) -> ApiError {
     }
 }
 
-fn settle(observation: &Observation) -> Settlement {
+fn settle(observation: &Case) -> Settlement {
     match reconcile(observation, now()) {
         Plan::Settle(settlement) => settlement,
         other => panic!("expected to settle, got {other:?}"),
@@ -143,7 +145,7 @@ fn one_sync_reports_few_unexpected_jobs_of_many() {
     let jobs: Vec<_> =
         (0..200).map(|number| job(&format!("by-hand-{number}"), &format!("{number}"), json!({}))).collect();
     let mut observation = observe(&live, &jobs.iter().collect::<Vec<_>>());
-    (observation.live_cron_job, observation.create) = (Some(Ok(Arc::clone(&live))), Some(created()));
+    (observation.live.cron_job, observation.create) = (Some(Ok(Arc::clone(&live))), Some(created()));
     let unexpected = reasons(&settle(&observation)).into_iter().filter(|reason| *reason == "UnexpectedJob").count();
     assert_eq!(unexpected, MOST_UNEXPECTED);
 }
@@ -169,7 +171,7 @@ fn the_end_of_an_active_job_is_reported_if_it_cannot_be_pruned_after_its_sync_wa
         assert!(put_off.status.is_none() && put_off.prune.is_empty(), "{put_off:?}");
 
         let mut observation = observe(&cron_job, &[&old, &job(NAME, "new-uid", made_by_controller(SLOT))]);
-        observation.carried = put_off.edits;
+        observation.recalled.carried = put_off.edits;
         let Plan::Prune { jobs, .. } = reconcile(&observation, now()) else { panic!("nothing to prune") };
         observation.learn_deletion(jobs[0].uid.clone(), reply);
         let settlement = settle(&observation);
@@ -202,7 +204,7 @@ fn a_finished_job_that_is_being_deleted_counts_in_no_condition() {
         [(vec![], "NothingFailed"), (vec![&lingering], "NothingFailed"), (vec![&lingering, &failed], "Failed")]
     {
         let observation = observe(&cron_job, &jobs);
-        let draft = Draft::new(&observation.cron_job, &observation.carried);
+        let draft = Draft::new(&observation.cron_job, &observation.recalled.carried);
         let [.., degraded] = conditions::of(&observation, &draft, &Outcome::Done, now());
         assert_eq!(degraded.reason, reason);
     }
@@ -218,7 +220,7 @@ fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
         let (name, uid) = (ObjectName::new("ns", format!("old-{number:06}")), Uid::new(&format!("old-{number}")));
         Arc::new(Job { name, uid, ..Job::clone(&old) })
     });
-    let mut observation = Observation::new(cron_job, jobs.collect(), Zone::UTC);
+    let mut observation = Case::new(Observation::new(cron_job, jobs.collect(), Zone::UTC));
     observation.create = Some(created());
     let settlement = settle(&observation);
     assert_eq!((settlement.prune.len(), settlement.not_pruned), (MOST_PRUNED, JOBS - 1 - MOST_PRUNED));
@@ -234,7 +236,7 @@ fn history_is_judged_on_the_version_that_was_read_live_like_the_policy() {
         let mut observation = observe(&cached, &[&done, &unexpected]);
         observation.view_is_suspect = is_suspect;
         assert!(matches!(reconcile(&observation, now()), Plan::Lookup(asked) if asked == [Lookup::CronJob]));
-        observation.live_cron_job =
+        observation.live.cron_job =
             Some(Ok(cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 1, "suspend": true } }))));
         let settlement = settle(&observation);
         assert_eq!((settlement.prune.len(), reasons(&settlement)), (0, vec!["UnexpectedJob"]), "{is_suspect}");
@@ -251,7 +253,7 @@ fn what_was_decided_before_a_live_read_is_written_to_the_live_version() {
     let mut observation = observe(&cron_job(stale), &[&done, &running]);
     assert!(matches!(reconcile(&observation, now()), Plan::Lookup(asked) if asked == [Lookup::CronJob]));
 
-    observation.live_cron_job = Some(Ok(cron_job(json!({
+    observation.live.cron_job = Some(Ok(cron_job(json!({
         "metadata": { "resourceVersion": "8" },
         "status": { "active": [reference("report-a", "a"), reference("report-b", "b")] },
     }))));
@@ -278,7 +280,7 @@ fn name_taken_by_another_owner_is_reported_once_per_slot_and_waits_for_the_next(
     assert!(settlement.status.is_none(), "lastScheduleTime stays");
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
 
-    observation.name_taken_reported = Some(time(SLOT));
+    observation.recalled.name_taken = Some(time(SLOT));
     assert!(reasons(&settle(&observation)).is_empty());
 }
 
@@ -336,7 +338,7 @@ fn a_finished_orphan_takes_its_slot_but_does_not_become_active() {
 fn a_manual_job_with_the_annotation_but_not_the_name_is_not_adopted() {
     let manual = job("report-manual", "manual", made_by_controller(SLOT));
     let mut observation = observe(&cron_job(json!({})), &[&manual]);
-    observation.live_cron_job = Some(Ok(Arc::clone(&observation.cron_job)));
+    observation.live.cron_job = Some(Ok(Arc::clone(&observation.cron_job)));
     observation.create = Some(created());
     let settlement = settle(&observation);
     assert_eq!(reasons(&settlement), ["UnexpectedJob", "SuccessfulCreate"]);
@@ -435,18 +437,18 @@ fn a_suspect_view_is_confirmed_before_a_job_is_created() {
     assert!(matches!(reconcile(&observation, now()), Plan::Lookup(asked) if asked == [Lookup::CronJob]));
 
     let mut fired = observation.clone();
-    fired.live_cron_job = Some(Ok(cron_job(json!({ "status": { "lastScheduleTime": SLOT } }))));
+    fired.live.cron_job = Some(Ok(cron_job(json!({ "status": { "lastScheduleTime": SLOT } }))));
     assert!(settle(&fired).status.is_none(), "another actor has fired the slot");
 
     let mut suspended = observation.clone();
-    suspended.live_cron_job = Some(Ok(cron_job(json!({ "spec": { "suspend": true } }))));
+    suspended.live.cron_job = Some(Ok(cron_job(json!({ "spec": { "suspend": true } }))));
     assert!(matches!(settle(&suspended).outcome, Outcome::Done));
 
     let mut recreated = observation.clone();
-    recreated.live_cron_job = Some(Ok(cron_job(json!({ "metadata": { "uid": "other-uid" } }))));
+    recreated.live.cron_job = Some(Ok(cron_job(json!({ "metadata": { "uid": "other-uid" } }))));
     assert!(matches!(settle(&recreated).outcome, Outcome::Failed(Failure::Recreated(_))));
 
-    observation.live_cron_job = Some(Ok(Arc::clone(&observation.cron_job)));
+    observation.live.cron_job = Some(Ok(Arc::clone(&observation.cron_job)));
     assert!(matches!(reconcile(&observation, now()), Plan::Create { .. }));
 }
 
@@ -497,7 +499,7 @@ fn warning_about_a_handover_comes_once_an_hour_and_anew_after_a_take_back() {
     let mut told = Vec::new();
     for (sentence, cron_job, minute, is_told) in rows {
         let mut observation = observe(cron_job, &[]);
-        observation.told = told;
+        observation.recalled.told = told;
         let Plan::Settle(settlement) = reconcile(&observation, time(&format!("2026-03-02T{minute}:00Z"))) else {
             panic!("{sentence}: it does not settle")
         };
@@ -545,7 +547,7 @@ fn the_history_keeps_the_newest_by_start_time_then_name() {
 }
 
 /// The next step, as text.
-fn next_step(observation: &Observation, at: &str) -> String {
+fn next_step(observation: &Case, at: &str) -> String {
     match reconcile(observation, time(at)) {
         Plan::Create { name, .. } => format!("create {}", name.name),
         Plan::Replace { victims, .. } => {
@@ -584,7 +586,7 @@ fn an_earlier_create_without_an_answer_is_settled_before_a_later_slot_starts() {
     for (sentence, policy, spec, wait, want) in rows {
         let spec = merged(json!({ "concurrencyPolicy": policy }), spec);
         let mut observation = observe(&cron_job(json!({ "spec": spec })), &[]);
-        observation.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
+        observation.recalled.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
         assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{sentence}");
     }
 }
@@ -594,7 +596,7 @@ fn an_earlier_create_is_settled_by_its_answer_or_its_job() {
     let at = "2026-03-02T11:00:05Z";
     let observed = |policy: &str, wait| {
         let mut observation = observe(&cron_job(json!({ "spec": { "concurrencyPolicy": policy } })), &[]);
-        observation.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
+        observation.recalled.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
         observation
     };
     let mut repeated = observed("Forbid", Some(TimeDelta::seconds(20)));
@@ -616,7 +618,7 @@ fn an_earlier_create_is_settled_by_its_answer_or_its_job() {
     let seen = job_there();
     let cron_job = cron_job(json!({ "spec": { "concurrencyPolicy": "Forbid" } }));
     let mut shown = observe(&cron_job, &[&seen]);
-    shown.pending_create = Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
+    shown.recalled.pending_create = Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
     assert_eq!(next_step(&shown, at), "wait until 12:00:00", "the watch has shown it");
 }
 
@@ -661,7 +663,7 @@ fn a_job_that_finished_and_was_deleted_before_a_sync_has_finished_all_the_same()
         let gone = job("report-a", "a", finished(end));
         let status = json!({ "active": [reference("report-a", "a")], "lastScheduleTime": SLOT });
         let mut observation = observe(&cron_job(json!({ "status": status })), &[]);
-        observation.vanished = vec![gone];
+        observation.recalled.vanished = vec![gone];
         let settlement = settle(&observation);
         assert_eq!(reasons(&settlement), ["SawCompletedJob"], "{end}");
         assert!(written(&settlement).active.is_empty(), "{end}");
@@ -730,7 +732,7 @@ fn the_steps_of_a_sync_grow_with_the_running_jobs_and_not_with_their_square() {
                                 let found = there.get(&name).map(|job| Arc::clone(job));
                                 observation.learn_job(name, found.ok_or_else(|| refusal(404, "NotFound")));
                             }
-                            Lookup::CronJob => observation.live_cron_job = Some(Ok(Arc::clone(&cron_job))),
+                            Lookup::CronJob => observation.live.cron_job = Some(Ok(Arc::clone(&cron_job))),
                         }),
                         Plan::Replace { victims, .. } => {
                             assert_eq!(victims.len(), number / 4 * 3, "a quarter has failed");

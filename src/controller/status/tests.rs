@@ -79,7 +79,10 @@ fn edits_of_several_syncs_come_to_what_the_last_of_them_saw() {
             match *edit {
                 Edit::Starts(name, slot) => draft.started(&job(name, name, json!({})), at(slot)),
                 Edit::Ends(name) => draft.ended(&job(name, name, json!({}))),
-                Edit::Goes(name) => drop(draft.deleted(&job(name, name, json!({})), &Ok(()), false)),
+                Edit::Goes(name) => {
+                    let job = job(name, name, json!({}));
+                    draft.deleted(&job.name, &job.uid, &Ok(()), false);
+                }
                 Edit::Succeeds(time) => draft.succeeded_at(Some(at(time))),
                 Edit::Counts(time) => draft.counted(same.counted_at(at(time))),
                 Edit::LeavesOut(name) => draft.leave_out(&Uid::new(name)),

@@ -128,10 +128,10 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
                 let failure = Failure::Changed(cron_job.name.clone());
                 let fails = matches!(end, Failed | Refused(_) | RefusedAfterDeleting(_));
                 let settlement = draft.put_off(if fails { Outcome::Failed(failure) } else { Outcome::Done });
-                observation.blocked = blocked(&observation, &settlement, deleted_for, now);
+                observation.recalled.blocked = blocked(&observation, &settlement, deleted_for, now);
             }
             let want = want.filter(|_| is_kept).map(|(slot, waits)| Blocked { slot: at(slot), waits });
-            assert_eq!(observation.blocked, want, "backlog {backlog}: {sentence}");
+            assert_eq!(observation.recalled.blocked, want, "backlog {backlog}: {sentence}");
         }
     }
 }

@@ -22,7 +22,7 @@ fn changed(annotations: &[(&str, &str)], record: &str, edit: &str, patch: Value)
 }
 
 /// The slot that is passed over, and the messages of the Events about it. Every request succeeds.
-fn told(mut observation: Observation) -> (Option<DateTime<Utc>>, Vec<String>) {
+fn told(mut observation: Case) -> (Option<DateTime<Utc>>, Vec<String>) {
     observation.create = Some(created());
     let Plan::Settle(settlement) = reconcile(&observation, time(LATER)) else { panic!("it does not settle") };
     let told = settlement.events.into_iter().filter(|event| event.reason == "PassedOver");
@@ -119,8 +119,9 @@ fn slot_that_was_started_before_the_change_is_not_told() {
     let cron_job = changed(&[wait], &record, "2026-03-02T10:30:00Z", json!({}));
     let unwritten = job(NAME, "orphan", made_by_controller(SLOT));
     let mut observations = [observe(&cron_job, &[&unwritten]), observe(&cron_job, &[]), observe(&cron_job, &[])];
-    observations[1].pending_create = Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
-    observations[2].name_taken_reported = Some(time(SLOT));
+    observations[1].recalled.pending_create =
+        Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
+    observations[2].recalled.name_taken = Some(time(SLOT));
     for observation in observations {
         assert_eq!(told(observation), (None, vec![]));
     }
@@ -135,7 +136,7 @@ fn change_is_told_in_the_sync_that_records_it_and_never_again() {
     assert_eq!(reasons(&first), ["PassedOver"]);
     // The status was not written.
     let mut again = observe(&cron_job, &[]);
-    again.carried = first.edits;
+    again.recalled.carried = first.edits;
     // It was written.
     let status = first.status.unwrap().status;
     let written = observe(&Arc::new(CronJob { status, ..CronJob::clone(&cron_job) }), &[]);
@@ -153,8 +154,8 @@ fn change_is_told_in_the_sync_that_records_it_and_never_again() {
 fn removal_with_the_record_is_told_once() {
     let cron_job = cron_job(json!({}));
     let mut observation = observe(&cron_job, &[]);
-    observation.carried.counted(&cron_job.counted_at(time("2026-03-02T10:30:00Z")));
+    observation.recalled.carried.counted(&cron_job.counted_at(time("2026-03-02T10:30:00Z")));
     assert_eq!(told(observation.clone()).0, None);
-    observation.record_is_new = true;
+    observation.recalled.record_is_new = true;
     assert_eq!(told(observation).0, Some(time(SLOT)));
 }

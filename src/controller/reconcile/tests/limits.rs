@@ -65,7 +65,7 @@ impl Ran {
 }
 
 /// Runs a sync. Jobs are found where the observation has them; the status lists the unfinished ones as active.
-fn run(mut observation: Observation, now: DateTime<Utc>) -> Ran {
+fn run(mut observation: Case, now: DateTime<Utc>) -> Ran {
     let mut ran = Ran::default();
     let known = observation.jobs.clone();
     for _ in 0..100 {
@@ -73,7 +73,7 @@ fn run(mut observation: Observation, now: DateTime<Utc>) -> Ran {
             Plan::Lookup(lookups) => {
                 for lookup in lookups {
                     match lookup {
-                        Lookup::CronJob => observation.live_cron_job = Some(Ok(Arc::clone(&observation.cron_job))),
+                        Lookup::CronJob => observation.live.cron_job = Some(Ok(Arc::clone(&observation.cron_job))),
                         Lookup::Job(name) => {
                             let found = known.iter().find(|job| job.name == name).cloned();
                             observation.learn_job(name, found.ok_or_else(|| refusal(404, "NotFound")));
@@ -137,7 +137,7 @@ fn max_concurrent_counts_every_unfinished_child() {
     }
     // A child that the status does not list counts too.
     let mut observation = observe(&two, &[&a, &b]);
-    observation.live_cron_job = Some(Ok(Arc::clone(&two)));
+    observation.live.cron_job = Some(Ok(Arc::clone(&two)));
     assert!(run(observation, now()).started.is_empty());
 }
 
@@ -153,7 +153,7 @@ fn max_concurrent_one_is_a_strict_forbid() {
     ] {
         let cron_job = with(annotations, json!({ "concurrencyPolicy": policy }));
         let mut observation = observe(&cron_job, &[&by_hand]);
-        observation.live_cron_job = Some(Ok(Arc::clone(&cron_job)));
+        observation.live.cron_job = Some(Ok(Arc::clone(&cron_job)));
         assert_eq!(!run(observation, now()).started.is_empty(), started, "{annotations:?} {policy}");
     }
 }
@@ -166,8 +166,8 @@ fn told_of_blocking(cron_job: &Arc<CronJob>) -> Vec<i64> {
     for minute in 1..150 {
         let now = time("2026-03-02T10:00:00Z") + TimeDelta::minutes(minute);
         let mut observation = observe(cron_job, &[&blocking]);
-        observation.live_cron_job = Some(Ok(Arc::clone(cron_job)));
-        observation.told = told;
+        observation.live.cron_job = Some(Ok(Arc::clone(cron_job)));
+        observation.recalled.told = told;
         let ran = run(observation, now);
         if reasons(ran.end()).contains(&"JobAlreadyActive") {
             events.push(minute);
@@ -252,11 +252,11 @@ fn warnings_about_held_slots_come_again_when_they_begin_anew_or_after_an_hour() 
             let mut told = Vec::new();
             for (now, jobs, is_told) in syncs {
                 let mut observation = observe(&cron_job, &jobs.iter().flatten().collect::<Vec<_>>());
-                observation.live_cron_job = Some(Ok(Arc::clone(&cron_job)));
+                observation.live.cron_job = Some(Ok(Arc::clone(&cron_job)));
                 if jobs.is_none() {
-                    (observation.view_is_suspect, observation.live_cron_job) = (true, Some(Err(refusal(503, ""))));
+                    (observation.view_is_suspect, observation.live.cron_job) = (true, Some(Err(refusal(503, ""))));
                 }
-                observation.told = told;
+                observation.recalled.told = told;
                 let ran = run(observation, time(&format!("2026-03-02T{now}:00Z")));
                 assert_eq!(reasons(ran.end()).contains(&reason), is_told, "{sentence}: at {now}");
                 told = ran.settlement.unwrap().told;
@@ -303,7 +303,7 @@ fn waiting_slot_whose_name_is_taken_lets_the_next_one_start() {
     assert_eq!(settlement.name_taken, Some(time("2026-03-02T10:30:00Z")));
     assert!(requeued_at(&settlement) < Some(time("2026-03-02T10:40:30Z")), "at once");
     observation.create = None;
-    observation.name_taken_reported = settlement.name_taken;
+    observation.recalled.name_taken = settlement.name_taken;
     let ran = run(observation, time("2026-03-02T10:40:30Z"));
     assert_eq!(ran.started, [time("2026-03-02T10:40:00Z")]);
 }
@@ -321,7 +321,7 @@ fn two_waiting_slots_whose_names_are_taken_are_tried_once_each() {
         observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
         let Plan::Settle(settlement) = reconcile(&observation, time("2026-03-02T10:40:30Z")) else { panic!("{taken}") };
         assert_eq!(settlement.name_taken, Some(time(taken)));
-        observation.name_taken_reported = settlement.name_taken;
+        observation.recalled.name_taken = settlement.name_taken;
     }
     observation.create = None;
     let ran = run(observation, time("2026-03-02T10:40:30Z"));
@@ -355,7 +355,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     ];
     for (sentence, now, known, starts) in rows {
         let mut observation = observe(&cron_job, &[]);
-        observation.blocked = known;
+        observation.recalled.blocked = known;
         let ran = run(observation, time(now));
         assert_eq!(!ran.started.is_empty(), starts, "{sentence}");
         assert_eq!(ran.skip(), (!starts).then_some("passed_over"), "{sentence}");
@@ -379,7 +379,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     // A slot that waits for its deadline instead keeps the timer of `stuck-after`.
     let stuck = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1"), (STUCK_AFTER, "100m")], json!({}));
     let mut observation = observe(&stuck, &[&earlier]);
-    observation.blocked = Some(Blocked { slot, waits: true });
+    observation.recalled.blocked = Some(Blocked { slot, waits: true });
     let ran = run(observation, time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("max_concurrent"), Some(time("2026-03-02T10:40:00Z"))));
     // What began after the slot was due did not keep it from starting in time.
@@ -458,7 +458,7 @@ fn create_without_an_answer_is_repeated_only_when_no_job_is_left_under_replace_w
     let step = |job: &Arc<Job>, live: Option<&Arc<Job>>| {
         let mut observation = observe(&cron_job, &[job]);
         let (slot, wait) = (time("2026-03-02T10:00:00Z"), Some(TimeDelta::seconds(20)));
-        observation.pending_create = Some(PendingCreate { slot, wait });
+        observation.recalled.pending_create = Some(PendingCreate { slot, wait });
         if let Some(live) = live {
             observation.learn_job(live.name.clone(), Ok(Arc::clone(live)));
         }
@@ -900,14 +900,14 @@ impl World {
     fn sync(&mut self) -> bool {
         let cron_job = Arc::new(self.cron_job.clone());
         self.jobs.sort_by(|a, b| a.name.name.cmp(&b.name.name));
-        let mut observation = Observation::new(Arc::clone(&cron_job), self.jobs.clone(), Zone::UTC);
-        observation.told = std::mem::take(&mut self.told);
+        let mut observation = Case::new(Observation::new(Arc::clone(&cron_job), self.jobs.clone(), Zone::UTC));
+        observation.recalled.told = std::mem::take(&mut self.told);
         for _ in 0..100 {
             match reconcile(&observation, self.now) {
                 Plan::Lookup(lookups) => {
                     for lookup in lookups {
                         match lookup {
-                            Lookup::CronJob => observation.live_cron_job = Some(Ok(Arc::clone(&cron_job))),
+                            Lookup::CronJob => observation.live.cron_job = Some(Ok(Arc::clone(&cron_job))),
                             Lookup::Job(name) => {
                                 let found = self.jobs.iter().find(|job| job.name == name).cloned();
                                 observation.learn_job(name, found.ok_or_else(|| refusal(404, "NotFound")));

@@ -209,7 +209,7 @@ fn edits_that_are_put_off_carry_the_record() {
     assert!(put_off.status.is_none() && !put_off.edits.is_empty());
     // Without its annotations, the next version needs no record of its own.
     let mut observation = observe(&super::cron_job(json!({})), &[&job(NAME, "new-uid", made_by_controller(SLOT))]);
-    observation.carried = put_off.edits;
+    observation.recalled.carried = put_off.edits;
     let recorded = written(&settle(&observation)).counted_from.clone().unwrap();
     assert_eq!(recorded.time(), time("2026-03-02T09:00:00Z"));
 }
@@ -235,7 +235,7 @@ fn create_from_before_a_change_is_not_repeated() {
     for (edit, want) in [("2026-03-02T08:30:00Z", Some(time(SLOT))), ("2026-03-02T10:30:00Z", None)] {
         let cron_job = annotated(&[(EXCLUDE, "Sun")], edit, forbid.clone());
         let mut observation = observe(&cron_job, &[]);
-        observation.pending_create = pending;
+        observation.recalled.pending_create = pending;
         let created = match reconcile(&observation, time("2026-03-02T11:00:01Z")) {
             Plan::Create { slot, .. } => Some(slot),
             _ => None,
