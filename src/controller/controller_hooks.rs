@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::control::{CronJobControl, JobControl};
 use super::external_jobs::Account;
 use super::memory::Memory;
-use super::observation::{Blocked, Observation};
+use super::observation::Observation;
 use super::pending_status::LONGEST_CREATE;
 use super::plan::{Event, Outcome, Settlement};
 use super::status::Edits;
@@ -129,30 +129,14 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         decision_log::deleted(name);
     }
 
-    fn blocked(&self, cron_job: &CronJob, blocked: Option<Blocked>) {
-        self.controller.memories.change(cron_job, |known| known.blocked = blocked);
-    }
-
     fn decided(&self, observation: &Observation, settlement: &mut Settlement) {
         let (controller, cron_job) = (self.controller, &observation.cron_job);
         decision_log::decided(&cron_job.name, settlement);
-        let vanished = &observation.recalled.vanished;
-        if !vanished.is_empty() {
-            controller.memories.update(cron_job, |known| known.own.noted(vanished));
-        }
+        controller.memories.decided(cron_job, &observation.recalled, settlement);
         if let Some(stats_set) = &controller.parts.stats_set {
             stats_set.decided(observation, settlement);
         }
         controller.record_all(cron_job, std::mem::take(&mut settlement.events));
-        if settlement.told != observation.recalled.told {
-            controller.memories.change(cron_job, |known| known.told.clone_from(&settlement.told));
-        }
-        if let Some(slot) = settlement.name_taken {
-            controller.memories.change(cron_job, |known| {
-                known.name_taken = Some(slot);
-                known.pending.name_taken(slot);
-            });
-        }
         let is_external = |memory: &mut Memory, slot| controller.external_jobs.already_there(&mut memory.account, slot);
         if let Some(slot) = settlement.already_there
             && controller.memories.visit(&cron_job.name, |memory| is_external(memory, slot)) == Some(true)

@@ -19,7 +19,7 @@ use super::external_jobs::Account;
 use super::mutation_cache::MutationCache;
 use super::observation::{Blocked, Recalled};
 use super::pending_status::{BegunCreate, PendingStatus};
-use super::plan::Told;
+use super::plan::{Settlement, Told};
 use super::retained::Retained;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
@@ -225,6 +225,25 @@ impl Memories {
     /// A live read did not find the CronJob: until another finds it, no Job is created from what the cache shows.
     pub fn not_found(&self, name: &ObjectName) {
         self.of_name(name, |memory| memory.not_found = true);
+    }
+
+    /// A sync has decided on what it `recalled`: what later ones recall.
+    pub fn decided(&self, cron_job: &CronJob, recalled: &Recalled, settlement: &Settlement) {
+        let Settlement { told, blocked, name_taken, .. } = settlement;
+        if !recalled.vanished.is_empty() {
+            self.update(cron_job, |known| known.own.noted(&recalled.vanished));
+        }
+        if *told == recalled.told && *blocked == recalled.blocked && name_taken.is_none() {
+            return;
+        }
+        self.change(cron_job, |known| {
+            known.told.clone_from(told);
+            known.blocked = *blocked;
+            if let Some(slot) = *name_taken {
+                known.name_taken = Some(slot);
+                known.pending.name_taken(slot);
+            }
+        });
     }
 
     /// The status was written as in `written`, or not at all. `owed` are the edits that it lacks.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use schedule::missed::Missed;
 
-use super::observation::{CreateReply, DeleteReply};
+use super::observation::{Blocked, CreateReply, DeleteReply};
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
@@ -116,10 +116,8 @@ pub struct Settlement {
     pub not_pruned: usize,
     /// The decision about the due slots. It is used for logs and metrics, and for `backlog: 0`.
     pub verdict: Verdict,
-    /// The due slot that no run kept from starting.
-    pub startable: Option<DateTime<Utc>>,
-    /// Whether the Jobs that keep it from starting ran when it came due.
-    pub blocked_from_due: bool,
+    /// See [`Recalled::blocked`](super::observation::Recalled::blocked).
+    pub blocked: Option<Blocked>,
     /// Whether there are more references to Jobs that may be gone.
     pub looks_again: bool,
     /// Whether the API server refused the create for good; `None` without a create.

@@ -18,7 +18,6 @@ mod conclusion;
 mod publish;
 mod running;
 
-pub(super) use self::backlog::IN_TIME;
 pub use self::conclusion::{Conclusion, conclude};
 pub use self::running::old_at;
 
@@ -124,6 +123,8 @@ struct Sync<'a> {
     draft: Draft<'a>,
     /// The finished Jobs beyond the history limits.
     beyond_history: Vec<Arc<Job>>,
+    /// Those of them that were active, and whose end is not reported if they are deleted.
+    left_out: HashSet<Uid>,
     /// The children of a CronJob that has many.
     by_uid: OnceCell<HashMap<&'a Uid, &'a Arc<Job>>>,
     /// This sync started a Job, or found that an earlier one had.
@@ -143,7 +144,17 @@ impl<'a> Sync<'a> {
         }
         let beyond_history = history_victims(observation, draft.base, false);
         let limits = draft.base.limits();
-        Self { observation, now, limits, draft, beyond_history, by_uid: OnceCell::new(), fired: false, starts: None }
+        Self {
+            observation,
+            now,
+            limits,
+            draft,
+            beyond_history,
+            left_out: HashSet::new(),
+            by_uid: OnceCell::new(),
+            fired: false,
+            starts: None,
+        }
     }
 
     fn run(&mut self) -> Decided<Start<'a>> {

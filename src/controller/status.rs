@@ -118,9 +118,9 @@ pub struct Draft<'a> {
     pub passed_over: Option<DateTime<Utc>>,
     /// The decision about the due slots.
     pub verdict: Verdict,
-    /// See [`Settlement::startable`].
+    /// The due slot that no run kept from starting.
     pub startable: Option<DateTime<Utc>>,
-    /// See [`Settlement::blocked_from_due`].
+    /// Whether the Jobs that keep it from starting ran when it came due.
     pub blocked_from_due: bool,
     /// See [`Settlement::looks_again`].
     pub looks_again: bool,
@@ -166,11 +166,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Removes a Job from `active` for the decisions of this sync alone: no edit, so a sync whose edits are put off leaves
-    /// it to the next.
-    pub fn leave_out(&mut self, uid: &Uid) {
-        if self.status.in_active_list(uid) {
+    /// it to the next. Returns whether it was there.
+    pub fn leave_out(&mut self, uid: &Uid) -> bool {
+        let is_there = self.status.in_active_list(uid);
+        if is_there {
             self.status.to_mut().delete_from_active_list(uid);
         }
+        is_there
     }
 
     /// Records that a controller made `job` for `slot`. The Job is active until it finishes.
@@ -343,8 +345,7 @@ impl<'a> Draft<'a> {
             unrecorded: None,
             not_pruned: 0,
             verdict: self.verdict,
-            startable: self.startable,
-            blocked_from_due: self.blocked_from_due,
+            blocked: None,
             looks_again: self.looks_again,
             is_refused: None,
             notes: self.notes,

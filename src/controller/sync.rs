@@ -19,11 +19,11 @@ use tracing::debug;
 
 use super::control::{CronJobControl, JobControl, Patience};
 use super::decision_log;
-use super::observation::{Blocked, CreateReply, DeleteReply, Observation};
+use super::observation::{CreateReply, DeleteReply, Observation};
 use super::plan::{
-    Attempt, Attempted, Event, Failure, Lookup, Outcome, Propagation, Requeue, Settlement, Skip, Then, Verdict, Victim,
+    Attempt, Attempted, Event, Failure, Lookup, Outcome, Propagation, Requeue, Settlement, Then, Victim,
 };
-use super::reconcile::{Conclusion, Course, Decision, IN_TIME, conclude, decide};
+use super::reconcile::{Conclusion, Course, Decision, conclude, decide};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
@@ -75,10 +75,6 @@ pub trait SyncHooks: Send + Sync {
     /// A Job of the CronJob was deleted.
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
         let _ = (cron_job, name, uid);
-    }
-    /// Which slot is kept from starting has changed. See [`Recalled::blocked`](super::observation::Recalled::blocked).
-    fn blocked(&self, cron_job: &CronJob, blocked: Option<Blocked>) {
-        let _ = (cron_job, blocked);
     }
     /// The sync is about to end with this settlement, whose Events may be taken. The status write follows. It may take
     /// until the next slot, and a shutdown may cancel it. The decision's Events and statistics do not depend on it.
@@ -151,20 +147,16 @@ async fn act_and_conclude<C: JobControl + CronJobControl>(
     template: Option<LongTemplate>,
     now: DateTime<Utc>,
 ) -> SyncReport {
-    let (mut attempted, mut deleted_for) = (Attempted::default(), None);
-    if let Some(attempt) = course.attempt() {
-        deleted_for = (!attempt.victims.is_empty()).then_some(attempt.slot);
-        attempted = act(control, hooks, observation, attempt, course.cron_job(), template).await;
-    } else {
-        drop(template);
-    }
+    let attempted = match course.attempt() {
+        Some(attempt) => act(control, hooks, observation, attempt, course.cron_job(), template).await,
+        None => {
+            drop(template);
+            Attempted::default()
+        }
+    };
     let (conclusion, began) = (conclude(course, &attempted), Instant::now());
     let (mut settlement, prune_failed) = prune_first(control, hooks, observation, conclusion, now).await;
     hooks.decided(observation, &mut settlement);
-    let blocked = blocked(observation, &settlement, deleted_for, now);
-    if blocked != observation.recalled.blocked {
-        hooks.blocked(&observation.cron_job, blocked);
-    }
     let end = began + settling_time(settlement.outcome.next_slot(), now);
     let report = settle(control, hooks, observation, settlement, end).await;
     SyncReport { prune_failed: prune_failed || report.prune_failed, ..report }
@@ -190,42 +182,6 @@ async fn prune_first<C: JobControl>(
         (job, reply)
     });
     (conclusion.settle(answered), failed)
-}
-
-/// With `backlog: 0`: the slot that is kept from starting, after a sync at `now` that deleted Jobs for the slot `deleted_for`.
-fn blocked(
-    observation: &Observation,
-    settlement: &Settlement,
-    deleted_for: Option<DateTime<Utc>>,
-    now: DateTime<Utc>,
-) -> Option<Blocked> {
-    let cron_job = &observation.cron_job;
-    cron_job.limits().backlog.filter(|most| *most == 0)?;
-    let known = observation.recalled.blocked;
-    let may_be_in_time = |slot| now.signed_duration_since(cron_job.due(slot)) <= IN_TIME;
-    let slot = match settlement.verdict {
-        Verdict::Skipped(Skip::PassedOver(slot)) => return Some(Blocked { slot, waits: false }),
-        Verdict::Skipped(Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot)) => slot,
-        Verdict::Skipped(Skip::Paused(slot)) if may_be_in_time(slot) => return Some(Blocked { slot, waits: true }),
-        // It was tried, and no run was in the way.
-        Verdict::Open if settlement.startable.is_some() => {
-            return settlement.startable.map(|slot| Blocked { slot, waits: true });
-        }
-        Verdict::Started { .. } | Verdict::NothingDue => return None,
-        // A suspension or a failure keeps the slot, too, if it could still start in time.
-        Verdict::Skipped(_) => return known.map(|known| also_kept(known, may_be_in_time(known.slot))),
-        Verdict::Open => {
-            let fails = matches!(settlement.outcome, Outcome::Failed(_));
-            return known.map(|known| also_kept(known, fails && may_be_in_time(known.slot)));
-        }
-    };
-    let waits = known.filter(|known| known.slot == slot).map_or(!settlement.blocked_from_due, |known| known.waits);
-    Some(Blocked { slot, waits: waits || deleted_for == Some(slot) })
-}
-
-/// The slot, which something other than a run keeps from starting, too, if `is_kept`.
-fn also_kept(blocked: Blocked, is_kept: bool) -> Blocked {
-    Blocked { waits: blocked.waits || is_kept, ..blocked }
 }
 
 /// How long a sync may continue once it has no Job left to start.
@@ -465,6 +421,3 @@ async fn settle<C: JobControl + CronJobControl>(
     }
     report
 }
-
-#[cfg(test)]
-mod tests;

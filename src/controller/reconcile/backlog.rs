@@ -14,10 +14,12 @@ use super::{Sync, is_too_late, old_at};
 use crate::api::EventType;
 use crate::api::batch_v1::Job;
 use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
+use crate::controller::observation::{Blocked, Observation};
 use crate::controller::plan::{Outcome, Requeue, Skip, Verdict};
+use crate::controller::status::Draft;
 
 /// How late a slot may start with `backlog: 0`.
-pub(in crate::controller) const IN_TIME: TimeDelta = TimeDelta::seconds(60);
+const IN_TIME: TimeDelta = TimeDelta::seconds(60);
 
 /// How long after a slot came due its first look may be. A Job that began until then counts as one that ran when it came due.
 const FIRST_LOOK: TimeDelta = TimeDelta::seconds(5);
@@ -158,3 +160,43 @@ impl Sync<'_> {
         }
     }
 }
+
+/// With `backlog: 0`: the slot that is kept from starting, after a sync at `now` that deleted Jobs for the slot `deleted_for`.
+pub(super) fn blocked(
+    observation: &Observation,
+    draft: &Draft<'_>,
+    outcome: &Outcome,
+    deleted_for: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Option<Blocked> {
+    let cron_job = &observation.cron_job;
+    cron_job.limits().backlog.filter(|most| *most == 0)?;
+    let known = observation.recalled.blocked;
+    let may_be_in_time = |slot| now.signed_duration_since(cron_job.due(slot)) <= IN_TIME;
+    let slot = match draft.verdict {
+        Verdict::Skipped(Skip::PassedOver(slot)) => return Some(Blocked { slot, waits: false }),
+        Verdict::Skipped(Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot)) => slot,
+        Verdict::Skipped(Skip::Paused(slot)) if may_be_in_time(slot) => return Some(Blocked { slot, waits: true }),
+        // It was tried, and no run was in the way.
+        Verdict::Open if draft.startable.is_some() => {
+            return draft.startable.map(|slot| Blocked { slot, waits: true });
+        }
+        Verdict::Started { .. } | Verdict::NothingDue => return None,
+        // A suspension or a failure keeps the slot, too, if it could still start in time.
+        Verdict::Skipped(_) => return known.map(|known| also_kept(known, may_be_in_time(known.slot))),
+        Verdict::Open => {
+            let fails = matches!(outcome, Outcome::Failed(_));
+            return known.map(|known| also_kept(known, fails && may_be_in_time(known.slot)));
+        }
+    };
+    let waits = known.filter(|known| known.slot == slot).map_or(!draft.blocked_from_due, |known| known.waits);
+    Some(Blocked { slot, waits: waits || deleted_for == Some(slot) })
+}
+
+/// The slot, which something other than a run keeps from starting, too, if `is_kept`.
+fn also_kept(blocked: Blocked, is_kept: bool) -> Blocked {
+    Blocked { waits: blocked.waits || is_kept, ..blocked }
+}
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,9 @@ impl Sync<'_> {
     /// Leaves the Jobs that are to be pruned out of `active`: for what follows it is as if they were gone.
     pub(super) fn leave_out_pruned_jobs(&mut self) {
         for job in &self.beyond_history {
-            self.draft.leave_out(&job.uid);
+            if self.draft.leave_out(&job.uid) {
+                self.left_out.insert(job.uid.clone());
+            }
         }
     }
 

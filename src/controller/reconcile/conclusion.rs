@@ -11,13 +11,14 @@ use chrono::{DateTime, Utc};
 use schedule::Evaluation;
 use schedule::missed::Missed;
 
+use super::backlog::blocked;
 use super::{Course, Start, Sync};
 use crate::api::batch_v1::Job;
 use crate::api::{ApiError, Uid};
 use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, history_victims, newest_unrecorded};
 use crate::controller::messages::{HANDED_OVER, PAUSED, RUN_STUCK};
-use crate::controller::observation::{CreateReply, DeleteReply, Ownership};
+use crate::controller::observation::{CreateReply, DeleteReply};
 use crate::controller::plan::{
     Attempt, Attempted, Failure, Outcome, Propagation, Requeue, Settlement, Skip, Then, Verdict, Victim,
 };
@@ -31,6 +32,8 @@ pub struct Conclusion<'a> {
     is_put_off: bool,
     /// Whether the API server refused the create for good; `None` without a create.
     is_refused: Option<bool>,
+    /// The slot for which running Jobs were to be deleted.
+    deleted_for: Option<DateTime<Utc>>,
     /// Finished Jobs beyond the history limits that the status lists as active: the next status depends on the answers to their
     /// deletions, which are independent of each other.
     pub prune_first: Vec<Arc<Job>>,
@@ -40,6 +43,8 @@ pub struct Conclusion<'a> {
 
 /// Concludes a sync from the answers to its attempt.
 pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a> {
+    let deletes = course.attempt().filter(|attempt| !attempt.victims.is_empty());
+    let deleted_for = deletes.map(|attempt| attempt.slot);
     let Course { mut sync, start } = course;
     let outcome = match start {
         Start::Nothing(outcome) => outcome,
@@ -56,7 +61,7 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
         CreateReply::Created(_) | CreateReply::Exists(_) | CreateReply::BadTemplate(_) => false,
     });
     let (prune_first, prune) = if is_put_off { (Vec::new(), Vec::new()) } else { sync.jobs_to_prune(attempted) };
-    Conclusion { sync, outcome, is_put_off, is_refused, prune_first, prune }
+    Conclusion { sync, outcome, is_put_off, is_refused, deleted_for, prune_first, prune }
 }
 
 impl Conclusion<'_> {
@@ -67,9 +72,10 @@ impl Conclusion<'_> {
 
     /// Ends the sync with the answers to the deletions of [`Self::prune_first`].
     pub fn settle(self, pruned: impl IntoIterator<Item = (Arc<Job>, DeleteReply)>) -> Settlement {
-        let Self { mut sync, outcome, is_put_off, is_refused, mut prune, .. } = self;
+        let Self { mut sync, outcome, is_put_off, is_refused, deleted_for, mut prune, .. } = self;
+        let blocked = blocked(sync.observation, &sync.draft, &outcome, deleted_for, sync.now);
         if is_put_off {
-            return Settlement { is_refused, ..sync.draft.put_off(outcome) };
+            return Settlement { is_refused, blocked, ..sync.draft.put_off(outcome) };
         }
         for (job, reply) in pruned {
             sync.conclude_pruning(&job, &reply);
@@ -82,7 +88,7 @@ impl Conclusion<'_> {
         if draft.base.controller_kind.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(observation, &draft, &outcome, now));
         }
-        Settlement { prune, unrecorded, not_pruned, is_refused, ..draft.settle(outcome) }
+        Settlement { prune, unrecorded, not_pruned, is_refused, blocked, ..draft.settle(outcome) }
     }
 }
 
@@ -207,11 +213,11 @@ impl Sync<'_> {
     }
 
     /// Records the answer to the deletion of a Job that the status lists as active. If it cannot be deleted, its end is still
-    /// to be reported; where the CronJob is shared, it was.
+    /// to be reported.
     fn conclude_pruning(&mut self, job: &Arc<Job>, reply: &DeleteReply) {
         let is_gone = self.draft.deleted(&job.name, &job.uid, reply, self.observation.hides_transient);
         if !is_gone
-            && self.observation.ownership == Ownership::Exclusive
+            && self.left_out.contains(&job.uid)
             && let Some(condition) = job.finished
         {
             self.saw_completed(job, condition);

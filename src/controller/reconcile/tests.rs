@@ -178,6 +178,11 @@ fn the_end_of_an_active_job_is_reported_if_it_cannot_be_pruned_after_its_sync_wa
         assert_eq!(reasons(&settlement), want, "{is_overtaken}");
         assert_eq!(&*written(&settlement).active.iter().next().unwrap().name, NAME, "{is_overtaken}");
         assert_eq!(written(&settlement).active.len(), 1, "{is_overtaken}");
+        // The status could not be written, so the Job is deleted once more.
+        let mut again = observation.clone();
+        again.recalled.carried = settlement.edits;
+        let want: Vec<_> = want.into_iter().filter(|reason| *reason != "SawCompletedJob").collect();
+        assert_eq!(reasons(&settle(&again)), want, "{is_overtaken}: its end is reported once");
     }
 }
 

@@ -85,7 +85,7 @@ fn edits_of_several_syncs_come_to_what_the_last_of_them_saw() {
                 }
                 Edit::Succeeds(time) => draft.succeeded_at(Some(at(time))),
                 Edit::Counts(time) => draft.counted(same.counted_at(at(time))),
-                Edit::LeavesOut(name) => draft.leave_out(&Uid::new(name)),
+                Edit::LeavesOut(name) => assert!(draft.leave_out(&Uid::new(name)), "{name}"),
             }
             carried = draft.put_off(Outcome::Done).edits;
         }

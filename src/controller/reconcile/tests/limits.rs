@@ -387,8 +387,9 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     let one = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1")], json!({}));
     let ran = run(observe(&one, &[&by_hand]), time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), reasons(ran.end()).contains(&"PassedOver")), (Some("max_concurrent"), false));
-    assert!(!ran.end().blocked_from_due);
-    assert!(sync(&blocked, &[&earlier], "2026-03-02T10:00:30Z").end().blocked_from_due);
+    assert_eq!(ran.end().blocked.map(|blocked| blocked.waits), Some(true));
+    let early = sync(&blocked, &[&earlier], "2026-03-02T10:00:30Z");
+    assert_eq!(early.end().blocked.map(|blocked| blocked.waits), Some(false));
     // Nor did what had ended by then, although the status still names it, nor a Job that Forbid does not count.
     let complete = |from: &str, to: &str| {
         let conditions = json!([{ "type": "Complete", "status": "True" }]);

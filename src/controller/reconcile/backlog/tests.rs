@@ -5,7 +5,8 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 use super::*;
-use crate::controller::status::Draft;
+use crate::controller::plan::Failure;
+use crate::controller::status::Edits;
 use crate::controller::tests::objects::{at, cron_job};
 
 /// How a sync ends.
@@ -127,8 +128,8 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
                 draft.blocked_from_due = !matches!(end, BlockedLate(_));
                 let failure = Failure::Changed(cron_job.name.clone());
                 let fails = matches!(end, Failed | Refused(_) | RefusedAfterDeleting(_));
-                let settlement = draft.put_off(if fails { Outcome::Failed(failure) } else { Outcome::Done });
-                observation.recalled.blocked = blocked(&observation, &settlement, deleted_for, now);
+                let outcome = if fails { Outcome::Failed(failure) } else { Outcome::Done };
+                observation.recalled.blocked = blocked(&observation, &draft, &outcome, deleted_for, now);
             }
             let want = want.filter(|_| is_kept).map(|(slot, waits)| Blocked { slot: at(slot), waits });
             assert_eq!(observation.recalled.blocked, want, "backlog {backlog}: {sentence}");
