@@ -165,8 +165,9 @@ pub fn run(
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
         Command::Check(paths, rules, format, recursive) => {
-            let (sources, left_out) = check::repository::part(paths, check::sources::read(paths, *recursive)?);
-            let report = check::check(&sources, rules, clock.now()).leaving_out(left_out);
+            let (sources, unreadable) = check::sources::read_each(paths, *recursive)?;
+            let (sources, left_out) = check::repository::part(paths, sources);
+            let report = check::check(&sources, rules, clock.now()).leaving_out(left_out).without(&unreadable);
             Ok(Answer { text: report.render(*format), is_good: !report.fails(rules) })
         }
         Command::Complete(typed) => wait(completion::complete(typed)),

@@ -351,6 +351,17 @@ impl CheckReport {
         Self { left_out, ..self }
     }
 
+    /// The report with an error for each file that cannot be read.
+    #[must_use]
+    pub fn without(mut self, unreadable: &[sources::Unreadable]) -> Self {
+        self.findings.extend(unreadable.iter().map(|unreadable| {
+            let place = Position { file: unreadable.file.clone(), document: 1 };
+            let reason = unreadable.error.reason();
+            Finding::new(&place, 1, String::new(), Fault::error(Code::NotYaml, "", format!("cannot be read: {reason}")))
+        }));
+        self
+    }
+
     /// Whether there is a finding that counts as a failure.
     pub fn fails(&self, rules: &Rules) -> bool {
         self.findings.iter().any(|finding| finding.severity >= rules.fail_on)

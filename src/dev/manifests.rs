@@ -1,9 +1,16 @@
 //! Loading and applying manifests.
 //!
 //! Guarantees: every error is one sentence with the file, the document in it (counted from 1) and, if there is one, the field.
+//! Files are read as kubectl reads them, except that a key that occurs twice is an error.
 //! Nothing is applied unless all manifests are valid. Changes by other clients stay, unless the manifest sets the same fields.
 
+mod documents;
+mod scalars;
+mod text;
+mod yaml;
+
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use apiserver::{ApiServer, Resource};
@@ -16,6 +23,8 @@ use tracing::warn;
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{ControllerKind, crd};
 use crate::terminal::path_text;
+pub(crate) use documents::{Document, documents};
+pub(crate) use yaml::YamlError;
 
 /// The annotation in which `kubectl apply` stores what it applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -80,7 +89,7 @@ pub enum ManifestError {
     Yaml {
         /// Its position.
         place: Position,
-        /// The parser's error, with its line in the document.
+        /// The error, with its line in the document.
         cause: String,
     },
     /// A document is not a Kubernetes object.
@@ -101,6 +110,16 @@ pub enum ManifestError {
         /// The server's error.
         refusal: Refusal,
     },
+}
+
+impl ManifestError {
+    /// The error without the file, if it is about the whole file.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Read { source, .. } => source.to_string(),
+            error => error.to_string(),
+        }
+    }
 }
 
 /// The definitions of these controllers' custom resources.
@@ -136,12 +155,24 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for path in paths {
         for file in files(path, false)? {
-            let text =
-                std::fs::read_to_string(&file).map_err(|source| ManifestError::Read { path: file.clone(), source })?;
-            manifests.extend(parse(&path_text(&file), &text)?);
+            manifests.extend(parse(&path_text(&file), &text_of(&file)?)?);
         }
     }
     Ok(manifests)
+}
+
+/// The text of a file, or of stdin for `-`.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn text_of(path: &Path) -> Result<String, ManifestError> {
+    let mut bytes = Vec::new();
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().read_to_end(&mut bytes).map(drop)
+    } else {
+        std::fs::read(path).map(|read| bytes = read)
+    };
+    read.map(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
 }
 
 /// The file itself, or the manifests in a directory in name order; those in the directories below it too if `recursive`.
@@ -192,7 +223,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
         let place = Position { file: file.to_owned(), document: index + 1 };
-        let objects = objects(&document.text).map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
+        let objects = objects(&document.text).map_err(|error| error.of(&place))?;
         for object in objects {
             judge(&place, &object)?;
             manifests.push(Manifest { place: place.clone(), object });
@@ -201,57 +232,51 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     Ok(manifests)
 }
 
-/// The limit for the expansion of aliases: no manifest comes near it, and a YAML bomb stays below some megabytes.
-const ALIASED: usize = 50_000;
-/// The same, in bytes of text.
-const ALIASED_BYTES: usize = 64 << 20;
+impl YamlError {
+    /// The error of a document at this position.
+    pub(crate) fn of(&self, place: &Position) -> ManifestError {
+        ManifestError::Yaml { place: place.clone(), cause: self.to_string() }
+    }
+}
 
 /// What is wrong with a document in which a value has no quotes and begins with a character that means something in YAML, as
-/// schedules do. It is the line that the parser's `error` names.
-fn unquoted(document: &str, error: &str) -> Option<String> {
-    let number: usize = error.split_once("line ")?.1.split(' ').next()?.parse().ok()?;
-    let line = document.lines().nth(number.checked_sub(1)?)?;
+/// schedules do. It is the line of the `error`.
+fn unquoted(document: &str, error: &YamlError) -> Option<YamlError> {
+    let line = document.lines().nth(error.line.checked_sub(1)?)?;
     let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
     let value = value.split(" #").next().unwrap_or_default().trim();
     let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
     // What follows an alias's star is a name.
     let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
-    (is_key && !is_alias)
-        .then(|| format!("line {number}: a value that begins with {first} needs quotes: {key}: \"{value}\""))
+    let problem = || format!("a value that begins with {first} needs quotes: {key}: \"{value}\"");
+    (is_key && !is_alias).then(|| YamlError { line: error.line, column: None, problem: problem() })
 }
 
 /// The objects of a document: none for an empty one, and the items of a List.
 ///
 /// # Errors
-/// The error on one line.
-pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
-    // Without aliases, a document's length bounds all of these. The limit of its depth, 64, is the library's.
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: usize::MAX,
-            max_nodes: usize::MAX,
-            max_total_scalar_bytes: document.len().saturating_add(ALIASED_BYTES),
-            // A List may use one anchor for all its objects; what its aliases repeat is bounded below.
-            enforce_alias_anchor_ratio: false,
-        },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED },
-        // A file mode such as 0440 is octal, as for kubectl.
-        legacy_octal_numbers: true,
-    };
-    let mut object: Value = serde_saphyr::from_str_with_options(document, options).map_err(|error| {
-        let error = error.to_string();
-        let error = error.lines().next().unwrap_or_default();
-        unquoted(document, error).unwrap_or_else(|| error.to_owned())
-    })?;
+/// The first error.
+pub(crate) fn objects(document: &str) -> Result<Vec<Value>, YamlError> {
+    let mut object = yaml::read(document).map_err(|error| unquoted(document, &error).unwrap_or(error))?;
     if object.is_null() {
         return Ok(Vec::new());
     }
-    let is_list = object["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-    Ok(match object.get_mut("items").filter(|_| is_list).and_then(Value::as_array_mut) {
-        Some(items) => std::mem::take(items),
-        None => vec![object],
-    })
+    let list = object["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).map(str::to_owned);
+    let Some(item_kind) = list else { return Ok(vec![object]) };
+    let Some(mut items) = object.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take) else {
+        return Ok(vec![object]);
+    };
+    let api_version = object["apiVersion"].take();
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        let is_empty = |field| item.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
+        // The API server leaves out of a typed list what its kind says.
+        if !item_kind.is_empty() && is_empty("kind") && is_empty("apiVersion") {
+            item.insert("kind".to_owned(), item_kind.clone().into());
+            item.insert("apiVersion".to_owned(), api_version.clone());
+        }
+    }
+    Ok(items)
 }
 
 /// Sets in a new object what the API server would set, as far as a policy depends on it. Only batch/v1 has such defaults.
@@ -270,37 +295,6 @@ pub(crate) fn set_defaults(controller_kind: ControllerKind, object: &mut Value) 
             *value = default;
         }
     }
-}
-
-/// A document of a file.
-#[derive(Debug, Default)]
-pub(crate) struct Document {
-    /// Its first line in the file, counted from 1.
-    pub line: usize,
-    /// Its text, with what follows its `---`.
-    pub text: String,
-}
-
-/// Splits a file at its `---` lines; the first document may lack one.
-pub(crate) fn documents(text: &str) -> Vec<Document> {
-    let is_comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    let mut documents = Vec::new();
-    let mut current = Document { line: 1, text: String::new() };
-    for (index, line) in text.lines().enumerate() {
-        let marked = line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-        if let Some(rest) = marked {
-            let ended = std::mem::replace(&mut current, Document { line: index + 1, text: format!("{rest}\n") });
-            // Only comments before a marker are no document of their own.
-            if !ended.text.lines().all(is_comment) {
-                documents.push(ended);
-            }
-            continue;
-        }
-        current.text.push_str(line);
-        current.text.push('\n');
-    }
-    documents.push(current);
-    documents
 }
 
 fn judge(place: &Position, object: &Value) -> Result<(), ManifestError> {

@@ -23,12 +23,9 @@ pub(super) enum Kind {
 
 /// The objects of a document: none in an empty one, and the items of a List. An error comes with its line in the file.
 pub(super) fn objects(document: &Document) -> Result<Vec<Value>, (usize, Fault)> {
-    manifests::objects(&document.text).map_err(|cause| {
-        // The parser counts the lines of the document.
-        let (place, what) =
-            cause.split_once("line ").and_then(|(_, rest)| rest.split_once(": ")).unwrap_or(("1", &cause));
-        let line = place.split(' ').next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(1);
-        (document.line + line.saturating_sub(1), Fault::error(Code::NotYaml, "", format!("not YAML: {what}")))
+    manifests::objects(&document.text).map_err(|error| {
+        let line = document.line + error.line.saturating_sub(1);
+        (line, Fault::error(Code::NotYaml, "", format!("not YAML: {}", error.problem)))
     })
 }
 

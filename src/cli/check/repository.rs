@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Source, manifest};
 use crate::cli::output::count;
-use crate::dev::manifests::{Document, documents};
+use crate::dev::manifests::{self, Document, documents};
 use crate::options::PROGRAM;
 use crate::terminal::path_text;
 
@@ -142,7 +142,7 @@ impl Directories {
 
 impl Directory {
     fn read(path: &Path) -> Self {
-        let read = |name: &&str| std::fs::read_to_string(path.join(name)).ok();
+        let read = |name: &&str| manifests::text_of(&path.join(name)).ok();
         let kustomization = KUSTOMIZATIONS.iter().find_map(read);
         let patches = kustomization.iter().flat_map(|text| patches(text)).map(|patch| plain(&path.join(patch)));
         Self { patches: patches.collect(), is_chart: path.join(CHART).is_file() }

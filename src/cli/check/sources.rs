@@ -3,8 +3,7 @@
 //! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` and `-R` read them.
 
 use std::collections::HashSet;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Source;
 use crate::dev::manifests::{self, ManifestError};
@@ -15,34 +14,43 @@ use crate::terminal::path_text;
 /// # Errors
 /// The first file that cannot be read.
 pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestError> {
-    let (mut sources, mut known) = (Vec::new(), HashSet::new());
+    let (sources, unreadable) = read_each(paths, recursive)?;
+    unreadable.into_iter().next().map_or(Ok(sources), |file| Err(file.error))
+}
+
+/// A file in a directory that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The file.
+    pub file: String,
+    /// Why.
+    pub error: ManifestError,
+}
+
+/// The same, but a file that is found in a directory and cannot be read does not end the run.
+///
+/// # Errors
+/// The first path of `paths` that cannot be read.
+pub fn read_each(paths: &[PathBuf], recursive: bool) -> Result<(Vec<Source>, Vec<Unreadable>), ManifestError> {
+    let (mut sources, mut unreadable, mut known) = (Vec::new(), Vec::new(), HashSet::new());
     for path in paths {
-        for (path, source) in sources_of(path, recursive)? {
+        let is_stdin = path.as_os_str() == "-";
+        let files = if is_stdin { vec![path.clone()] } else { manifests::files(path, recursive)? };
+        for found in files {
             // A file that is named twice, alone and by its directory, is one.
-            if known.insert(path) {
-                sources.push(source);
+            if !known.insert(found.clone()) {
+                continue;
+            }
+            let file = if is_stdin { "stdin".to_owned() } else { path_text(&found) };
+            match manifests::text_of(&found) {
+                Ok(text) => sources.push(Source { file, text }),
+                Err(error) if found == *path => return Err(error),
+                Err(error) => unreadable.push(Unreadable { file, error }),
             }
         }
     }
-    Ok(sources)
+    Ok((sources, unreadable))
 }
 
-/// The files that `path` refers to, each with its path; `-` is stdin.
-fn sources_of(path: &Path, recursive: bool) -> Result<Vec<(PathBuf, Source)>, ManifestError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ManifestError::Read { path, source }
-    };
-    if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(failed(path))?;
-        return Ok(vec![(path.to_owned(), Source { file: "stdin".to_owned(), text })]);
-    }
-    let mut sources = Vec::new();
-    for file in manifests::files(path, recursive)? {
-        let text = std::fs::read_to_string(&file).map_err(failed(&file))?;
-        let source = Source { file: path_text(&file), text };
-        sources.push((file, source));
-    }
-    Ok(sources)
-}
+#[cfg(test)]
+mod tests;

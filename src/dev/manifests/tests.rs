@@ -52,7 +52,11 @@ fn a_bad_manifest_is_named_by_file_document_and_field() {
         ),
         ("a text", "just words\n".to_owned(), "f.yaml, document 1: apiVersion: is missing; every manifest needs it"),
         ("a tab", format!("{a}---\n{a}spec:\n\tschedule: x\n"), "f.yaml, document 2: not YAML: "),
-        ("a field twice", format!("{a}kind: Job\n"), "f.yaml, document 1: not YAML: "),
+        (
+            "a field twice",
+            format!("{a}kind: Job\n"),
+            "f.yaml, document 1: not YAML: line 5 column 1: the key \"kind\" occurs twice in the same mapping",
+        ),
         (
             "a schedule without quotes",
             format!("{a}spec:\n  schedule: */5 * * * * # often\n"),
@@ -66,7 +70,7 @@ fn a_bad_manifest_is_named_by_file_document_and_field() {
         (
             "an error before a text with such a line",
             format!("{a}a: *gone\nb: |\n  c: *.x\n"),
-            "f.yaml, document 1: not YAML: error: line 5 column",
+            "f.yaml, document 1: not YAML: line 5 column",
         ),
     ];
     for (sentence, text, want) in rows {

@@ -1,0 +1,341 @@
+//! Reads a YAML document as kubectl does.
+//!
+//! Guarantees: the value is the one that kubectl sends to the API server, except that a key that occurs twice is an error here. Every
+//! error has its line in the document. The work and the memory grow with the length of the document, whatever is in it: what aliases
+//! repeat and how deep values are nested is bounded. Pure.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
+use serde_json::{Map, Value};
+
+use super::scalars::{Scalar, float};
+
+/// The deepest nesting of a document that is read. The embedded API server reads little more.
+const DEEPEST: usize = 100;
+/// What aliases may repeat beyond [`ALIASED_PER_BYTE`], in bytes of memory. No manifest comes near it.
+const ALIASED: usize = 12 << 20;
+/// What aliases may repeat for each byte of the document, in bytes of memory.
+const ALIASED_PER_BYTE: usize = 32;
+
+/// Why a document cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct YamlError {
+    /// The line in the document, counted from 1.
+    pub line: usize,
+    /// The column, counted from 1, if there is one.
+    pub column: Option<usize>,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+impl fmt::Display for YamlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, column, problem } = self;
+        match column {
+            Some(column) => write!(f, "line {line} column {column}: {problem}"),
+            None => write!(f, "line {line}: {problem}"),
+        }
+    }
+}
+
+impl YamlError {
+    fn at(mark: Marker, problem: impl Into<String>) -> Self {
+        Self { line: mark.line(), column: Some(mark.col() + 1), problem: problem.into() }
+    }
+}
+
+/// The first value of a text; null for a text without one.
+///
+/// # Errors
+/// The first fault.
+pub(super) fn read(text: &str) -> Result<Value, YamlError> {
+    match Loader::new(text).document() {
+        // JSON has a few texts that YAML refuses, such as keys of more than 1,024 characters.
+        Err(error) if error.is_syntax && text.trim_start().starts_with('{') => {
+            serde_json::from_str(text).map(whole_numbers).map_err(|_| error.error)
+        }
+        result => result.map_err(|error| error.error),
+    }
+}
+
+/// Writes the numbers of JSON as YAML's are read.
+fn whole_numbers(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => number.as_f64().and_then(float).unwrap_or(Value::Number(number)),
+        Value::Array(items) => items.into_iter().map(whole_numbers).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, whole_numbers(value))).collect(),
+        value => value,
+    }
+}
+
+/// An error, and whether it is the parser's.
+struct Failure {
+    error: YamlError,
+    is_syntax: bool,
+}
+
+impl Failure {
+    fn at(span: Span, problem: impl Into<String>) -> Self {
+        Self { error: YamlError::at(span.start, problem), is_syntax: false }
+    }
+}
+
+impl From<ScanError> for Failure {
+    fn from(error: ScanError) -> Self {
+        let is_syntax = !matches!(error.kind(), ErrorKind::RecursionLimitExceeded);
+        Self { error: YamlError::at(*error.marker(), plain_words(error.kind())), is_syntax }
+    }
+}
+
+/// What the parser's error means.
+fn plain_words(kind: &ErrorKind) -> String {
+    let words = match kind {
+        ErrorKind::UnclosedFlowCollection { open } => return format!("the bracket {open} is not closed"),
+        ErrorKind::RecursionLimitExceeded => return too_deep(),
+        ErrorKind::UnknownAnchor => "there is no anchor of this name before the alias",
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => "could not find the ':' after a key",
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart => "a tab is used for indentation; use spaces",
+        ErrorKind::BomInsideDocument => "there is a byte order mark inside the document",
+        ErrorKind::CommentInterceptedScalar => "a comment is inside a text of several lines",
+        ErrorKind::UnclosedQuotedScalar => "a text in quotes is not closed",
+        ErrorKind::InvalidQuotedScalarIndent => "a text in quotes is not closed, or its next line is not indented",
+        ErrorKind::UndeclaredTagHandle => "the handle of the tag is not declared",
+        ErrorKind::UnexpectedEof
+        | ErrorKind::UnexpectedEofFlowSequence
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofImplicitFlowMapping
+        | ErrorKind::UnexpectedEofBlockSequence
+        | ErrorKind::UnexpectedEofBlockMapping => "the document ends inside a value",
+        kind => return kind.to_string(),
+    };
+    words.to_owned()
+}
+
+fn too_deep() -> String {
+    format!("values are nested more than {DEEPEST} levels deep")
+}
+
+struct Loader<'a> {
+    text: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
+    /// The values that aliases repeat.
+    anchors: HashMap<usize, Value>,
+    /// How much more aliases may repeat, in bytes of memory.
+    allowance: usize,
+    depth: usize,
+}
+
+/// An event with its position.
+type Found<'a> = (Event<'a>, Span);
+
+impl<'a> Loader<'a> {
+    fn new(text: &'a str) -> Self {
+        let options = options! { emit_comments: false };
+        Self {
+            text,
+            parser: Parser::new_from_str_with_options(text, options),
+            anchors: HashMap::new(),
+            allowance: text.len().saturating_mul(ALIASED_PER_BYTE).saturating_add(ALIASED),
+            depth: 0,
+        }
+    }
+
+    /// The value of the first document. What follows it is not read, as kubectl does not.
+    fn document(mut self) -> Result<Value, Failure> {
+        while let Some(event) = self.parser.next_event() {
+            match event? {
+                (Event::StreamStart | Event::DocumentStart(..), _) => {}
+                (Event::StreamEnd | Event::DocumentEnd, _) => break,
+                found => return self.value(found),
+            }
+        }
+        Ok(Value::Null)
+    }
+
+    fn next(&mut self) -> Result<Found<'a>, Failure> {
+        match self.parser.next_event() {
+            Some(event) => Ok(event?),
+            None => Err(Failure::at(Span::default(), "the document ends inside a value")),
+        }
+    }
+
+    fn value(&mut self, (event, span): Found<'a>) -> Result<Value, Failure> {
+        let (value, anchor) = match event {
+            Event::Alias(id) => return self.repeat(id, span),
+            Event::Scalar(text, style, anchor, tag) => {
+                let value = scalar(&text, style, tag.as_deref()).and_then(Scalar::into_value);
+                (value.map_err(|problem| Failure::at(span, problem))?, anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.enter(span)?;
+                (self.sequence()?, anchor)
+            }
+            Event::MappingStart(_, anchor, _) => {
+                self.enter(span)?;
+                (self.mapping()?, anchor)
+            }
+            _ => return Err(Failure::at(span, "there is no value")),
+        };
+        if matches!(value, Value::Array(_) | Value::Object(_)) {
+            self.depth -= 1;
+        }
+        if anchor != 0 {
+            self.charge(&value, span)?;
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(value)
+    }
+
+    fn enter(&mut self, span: Span) -> Result<(), Failure> {
+        self.depth += 1;
+        if self.depth > DEEPEST { Err(Failure::at(span, too_deep())) } else { Ok(()) }
+    }
+
+    /// What an anchor stands for.
+    fn repeat(&mut self, id: usize, span: Span) -> Result<Value, Failure> {
+        let Some(value) = self.anchors.get(&id) else {
+            let name = span.slice(self.text).unwrap_or("*").trim_start_matches('*');
+            return Err(Failure::at(span, format!("the value of the anchor {name} contains itself")));
+        };
+        if self.depth + depth(value) > DEEPEST {
+            return Err(Failure::at(span, too_deep()));
+        }
+        let size = size(value);
+        self.allowance = self.allowance.checked_sub(size).ok_or_else(|| excessive(span))?;
+        Ok(value.clone())
+    }
+
+    fn charge(&mut self, value: &Value, span: Span) -> Result<(), Failure> {
+        self.allowance = self.allowance.checked_sub(size(value)).ok_or_else(|| excessive(span))?;
+        Ok(())
+    }
+
+    fn sequence(&mut self) -> Result<Value, Failure> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(Value::Array(items)),
+                found => items.push(self.value(found)?),
+            }
+        }
+    }
+
+    fn mapping(&mut self) -> Result<Value, Failure> {
+        let mut map = Map::new();
+        // The keys that only a merge has set: the mapping may set them once more.
+        let mut merged = HashSet::new();
+        loop {
+            let found = self.next()?;
+            if matches!(found.0, Event::MappingEnd) {
+                return Ok(Value::Object(map));
+            }
+            if is_merge(&found.0) {
+                self.merge(&mut map, &mut merged)?;
+                continue;
+            }
+            let span = found.1;
+            let key = self.key(found)?;
+            let value = self.next()?;
+            let value = self.value(value)?;
+            if map.contains_key(&key) && !merged.remove(&key) {
+                return Err(Failure::at(span, format!("the key {key:?} occurs twice in the same mapping")));
+            }
+            map.insert(key, value);
+        }
+    }
+
+    fn key(&mut self, (event, span): Found<'a>) -> Result<String, Failure> {
+        let key = match event {
+            Event::Scalar(text, style, 0, tag) => scalar(&text, style, tag.as_deref()).and_then(Scalar::into_key),
+            event => match self.value((event, span))? {
+                Value::String(text) => Ok(text),
+                Value::Bool(value) => Ok(value.to_string()),
+                Value::Number(number) => Ok(number.to_string()),
+                Value::Null => Scalar::Null.into_key(),
+                Value::Array(_) | Value::Object(_) => Err("a key is a list or a mapping".to_owned()),
+            },
+        };
+        key.map_err(|problem| Failure::at(span, problem))
+    }
+
+    /// Takes over the entries of other mappings. As in go-yaml, they replace those before the merge, and of a list the first counts.
+    fn merge(&mut self, map: &mut Map<String, Value>, merged: &mut HashSet<String>) -> Result<(), Failure> {
+        let found = self.next()?;
+        let span = found.1;
+        let is_list = matches!(found.0, Event::SequenceStart(..));
+        let sources = match self.value(found)? {
+            source @ Value::Object(_) => vec![source],
+            Value::Array(sources) if is_list => sources,
+            _ => Vec::from([Value::Null]),
+        };
+        for source in sources.into_iter().rev() {
+            let Value::Object(source) = source else {
+                return Err(Failure::at(span, "a merge needs a mapping, or a list of mappings"));
+            };
+            for (key, value) in source {
+                if !map.contains_key(&key) {
+                    merged.insert(key.clone());
+                }
+                map.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_merge(event: &Event<'_>) -> bool {
+    match event {
+        Event::Scalar(text, style, _, tag) if text == "<<" => match tag.as_deref() {
+            None => *style == ScalarStyle::Plain,
+            Some(tag) => of_yaml(tag).as_deref() == Some("merge"),
+        },
+        _ => false,
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scalar, String> {
+    match tag {
+        None if style == ScalarStyle::Plain => Ok(Scalar::plain(text)),
+        None => Ok(Scalar::Text(text.to_owned())),
+        Some(tag) => Scalar::tagged(of_yaml(tag).as_deref().unwrap_or_default(), text),
+    }
+}
+
+/// The name of a tag that YAML defines, such as `int`.
+fn of_yaml(tag: &Tag) -> Option<String> {
+    format!("{}{}", tag.handle(), tag.suffix()).strip_prefix("tag:yaml.org,2002:").map(str::to_owned)
+}
+
+fn excessive(span: Span) -> Failure {
+    Failure::at(span, "its aliases repeat too much")
+}
+
+/// About how many bytes of memory a value takes.
+fn size(value: &Value) -> usize {
+    const NODE: usize = size_of::<Value>();
+    const ENTRY: usize = 96;
+    match value {
+        Value::String(text) => NODE + text.len(),
+        Value::Array(items) => NODE + items.iter().map(size).sum::<usize>(),
+        // A map takes memory for some entries at a time.
+        Value::Object(map) if map.is_empty() => NODE,
+        Value::Object(map) => 600 + map.iter().map(|(key, value)| ENTRY + key.len() + size(value)).sum::<usize>(),
+        _ => NODE,
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

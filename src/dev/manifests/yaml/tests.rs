@@ -1,0 +1,142 @@
+#![allow(clippy::unwrap_used)]
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::*;
+
+/// A document, and what kubectl's reader makes of it.
+#[derive(Deserialize)]
+struct Recorded {
+    yaml: String,
+    #[serde(default, deserialize_with = "some")]
+    json: Option<Value>,
+}
+
+/// A null is a value.
+fn some<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Where this reader takes a document otherwise than kubectl: the reason, the document, and what it reads, or its error.
+const DIFFERENT: [(&str, &str, &str); 10] = [
+    (
+        "kubectl takes the last of two keys",
+        "a: 1\na: 2\n",
+        "line 2 column 1: the key \"a\" occurs twice in the same mapping",
+    ),
+    ("an escape of JSON, which kubectl reads in JSON", "a: \"x\\/y\"\n", r#"{"a":"x/y"}"#),
+    ("a pair of escapes of JSON", "a: \"\\ud83d\\ude00\"\n", "{\"a\":\"😀\"}"),
+    (
+        "a text of two lines in quotes, the second without indentation",
+        "a: \"b\nc\"\n",
+        "line 2 column 1: a text in quotes is not closed, or its next line is not indented",
+    ),
+    (
+        "a tab for the indentation within braces",
+        "a: {\n\tb: 1\n}\n",
+        "line 2 column 2: a tab is used for indentation; use spaces",
+    ),
+    ("a question mark in brackets", "a: [?]\n", r#"{"a":["?"]}"#),
+    ("a tab after a dash", "-\ta\n", r#"["a"]"#),
+    ("a line separator of Unicode is no line end in YAML 1.2", "a: \u{2028}x\n", "{\"a\":\"\u{2028}x\"}"),
+    ("the next line of Unicode is none, either", "a: x\u{85}y\n", "{\"a\":\"x\u{85}y\"}"),
+    ("a key without a space and a value in braces", "a: {a:, b: }\n", r#"{"a":{"a":null,"b":null}}"#),
+];
+
+/// The value as JSON, or the error.
+fn outcome(text: &str) -> String {
+    read(text).map_or_else(|error| error.to_string(), |value| value.to_string())
+}
+
+#[test]
+fn documents_have_the_values_that_kubectl_reads() {
+    let mut number = 0;
+    for line in include_str!("recorded.jsonl").lines() {
+        let Recorded { yaml, json } = serde_json::from_str(line).unwrap();
+        number += 1;
+        if DIFFERENT.iter().any(|(_, document, _)| *document == yaml) {
+            continue;
+        }
+        assert_eq!(read(&yaml).ok(), json.map(whole_numbers), "{yaml:?}: {}", outcome(&yaml));
+    }
+    assert_eq!(number, 291);
+    for (why, document, want) in DIFFERENT {
+        assert_eq!(outcome(document), want, "{why}");
+    }
+}
+
+#[test]
+fn errors_are_in_plain_words_and_have_their_line() {
+    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for (key, of) in ('b'..='j').zip('a'..) {
+        bomb += &format!("{key}: &{key} [{}]\n", vec![format!("*{of}"); 10].join(", "));
+    }
+    let brackets = "[".repeat(150) + &"]".repeat(150);
+    let dashes = "- ".repeat(200);
+    let rows = [
+        (
+            "a key twice",
+            "a: 1\nb:\n  c: 1\n  c: 2\n",
+            "line 4 column 3: the key \"c\" occurs twice in the same mapping",
+        ),
+        (
+            "a key twice in JSON",
+            r#"{"a": 1, "a": 2}"#,
+            "line 1 column 10: the key \"a\" occurs twice in the same mapping",
+        ),
+        ("a tab", "a:\n\tb: 1\n", "line 2 column 2: a tab is used for indentation; use spaces"),
+        ("an alias without an anchor", "a: *b\n", "line 1 column 4: there is no anchor of this name before the alias"),
+        ("an anchor in itself", "a: &x [*x]\n", "line 1 column 8: the value of the anchor x contains itself"),
+        ("a key without a colon", "a: 1\nb\nc: 2\n", "line 2 column 1: could not find the ':' after a key"),
+        ("a second colon", "a: b: c\n", "line 1 column 5: mapping values are not allowed in this context"),
+        ("an open bracket", "a: [1,\n", "line 1 column 4: the bracket [ is not closed"),
+        (
+            "an open quote",
+            "a: \"b\n",
+            "line 2 column 1: a text in quotes is not closed, or its next line is not indented",
+        ),
+        (
+            "a list among keys",
+            "a: 1\n- b\n",
+            "line 2 column 3: while parsing a block mapping, did not find expected key",
+        ),
+        ("infinity", "a: .inf\n", "line 1 column 4: infinity and NaN are not allowed; put the value in quotes"),
+        ("a wrong tag", "a: !!int x\n", "line 1 column 10: the value \"x\" has the tag !!int, but is not of that type"),
+        ("base64", "a: !!binary x\n", "line 1 column 13: the value of !!binary is not base64"),
+        ("an empty key", "a: 1\n? \n: 2\n", "line 3 column 1: a key is empty, or null"),
+        ("a list as a key", "? [a]\n: 2\n", "line 1 column 3: a key is a list or a mapping"),
+        (
+            "a large number as a key",
+            "18446744073709551615: 1\n",
+            "line 1 column 1: the key 18446744073709551615 needs quotes",
+        ),
+        ("a merge of a text", "a:\n  <<: x\n", "line 2 column 7: a merge needs a mapping, or a list of mappings"),
+        ("nesting in brackets", &brackets, "line 1 column 101: values are nested more than 100 levels deep"),
+        ("nesting by dashes", &dashes, "line 1 column 201: values are nested more than 100 levels deep"),
+        ("a bomb", &bomb, "line 6 column 12: its aliases repeat too much"),
+    ];
+    for (name, document, want) in rows {
+        assert_eq!(outcome(document), want, "{name}");
+    }
+}
+
+#[test]
+fn comments_and_long_documents_have_no_limit() {
+    let comments = "# why\n".repeat(5000);
+    let long_key = "k".repeat(2000);
+    let rows = [
+        ("comments between keys", format!("a: 1\n{comments}b: 2\n"), 2),
+        ("comments in a list", format!("- a\n{comments}- b\n"), 2),
+        ("comments behind values", "- a # why\n".repeat(5000), 5000),
+        ("many values", "- {a: 1, b: [x, 'y', \"z\"], c: {d: e}}\n".repeat(30_000), 30_000),
+        ("an anchor that many items use", "- &a x\n".to_owned() + &"- *a\n".repeat(30_000), 30_001),
+        ("a key that only JSON may have", format!("{{\"{long_key}\": 1.0}}"), 1),
+    ];
+    for (name, document, want) in rows {
+        let value = read(&document).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let number = value.as_array().map(Vec::len).or_else(|| value.as_object().map(Map::len));
+        assert_eq!(number, Some(want), "{name}");
+    }
+    assert_eq!(read(&format!("{{\"{long_key}\": 1.0}}")).unwrap(), json!({ long_key: 1 }));
+}
