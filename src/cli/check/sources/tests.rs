@@ -1,7 +1,13 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(target_os = "linux")]
 
+use schedule::Zone;
+use serde_json::{Value, json};
+
+use super::super::{Rules, Severity, check};
 use super::*;
+use crate::cli::next::cron_jobs::{Answer, Question};
+use crate::cli::next::manifests::next_of;
 
 #[test]
 fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
@@ -20,4 +26,103 @@ fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
         assert!(read_each(&[named], false).unwrap_err().to_string().contains(": cannot be read: "));
     }
     assert!(read(&all, false).unwrap_err().to_string().contains("a.yaml: cannot be read: "));
+}
+
+/// A manifest with these lines in the spec of the Job, before its template.
+fn manifest(lines: &str) -> String {
+    format!(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: a\nspec:\n  schedule: \"0 3 * * *\"\n  jobTemplate:\n    spec:\n{lines}\
+         \x20     template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - {{name: c, image: i}}\n"
+    )
+}
+
+fn json(name: &str) -> Value {
+    let container = json!({"name": "c", "image": "i"});
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+    json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": pod}}},
+    })
+}
+
+/// How many CronJobs `dev`, `next` and `check` read from a file, the first of them, and the first error of `check`.
+fn read_by_all(bytes: Vec<u8>) -> ([usize; 3], Value, Option<String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = [directory.path().join("a.yaml")];
+    std::fs::write(&file[0], bytes).unwrap();
+    let now = "2026-11-22T10:00:00Z".parse().unwrap();
+    let of_dev = manifests::load(&file).unwrap_or_default();
+    let sources = super::read(&file, false).unwrap();
+    let question = Question { zone: Zone::UTC, seed: "".into(), from: None, count: 1, all: true };
+    let of_next = match next_of(&sources, "default", &question, now) {
+        Ok(Answer::Each(answers)) => answers.len(),
+        Ok(_) => 1,
+        Err(_) => 0,
+    };
+    let report = check(&sources, &Rules { max_per_minute: 5000, ..Rules::default() }, now);
+    let error = report.findings.iter().find(|finding| finding.severity == Severity::Error);
+    let error = error.map(|finding| format!("{}: {} [{}]", finding.line, finding.sentence(), finding.code));
+    let first = of_dev.first().map(|manifest| manifest.object.clone()).unwrap_or_default();
+    ([of_dev.len(), of_next, report.cron_jobs], first, error)
+}
+
+#[test]
+fn files_have_the_same_values_for_check_next_and_dev() {
+    let plain = manifest("");
+    let utf16 = |bom: u16, bytes: fn(u16) -> [u8; 2]| {
+        std::iter::once(bom).chain(plain.encode_utf16()).flat_map(bytes).collect::<Vec<u8>>()
+    };
+    let item = |name: &str| {
+        let mut object = json(name);
+        for field in ["apiVersion", "kind"] {
+            object.as_object_mut().unwrap().remove(field);
+        }
+        object
+    };
+    let list = |items: Vec<Value>| json!({"apiVersion": "batch/v1", "kind": "CronJobList", "items": items}).to_string();
+    let dump = (0..3000).map(|number| json(&format!("a{number}"))).collect();
+    let (ttl, commit) = ("/spec/jobTemplate/spec/ttlSecondsAfterFinished", "/metadata/labels/commit");
+    let sha = plain.replace("  name: a\n", "  name: a\n  labels:\n    commit: 83e2010\n");
+    let rows: [(&str, Vec<u8>, usize, &str, Value); 14] = [
+        ("33 lines of comments", manifest(&"      # why\n".repeat(33)).into(), 1, "/kind", json!("CronJob")),
+        ("a float of Helm", manifest("      ttlSecondsAfterFinished: 1.2096e+06\n").into(), 1, ttl, json!(1_209_600)),
+        ("a fraction of zero", manifest("      ttlSecondsAfterFinished: 3.0\n").into(), 1, ttl, json!(3)),
+        ("an exponent", manifest("      ttlSecondsAfterFinished: 1e3\n").into(), 1, ttl, json!(1000)),
+        ("a zero before 8", manifest("      ttlSecondsAfterFinished: 08\n").into(), 1, ttl, json!(8)),
+        ("a zero before 10", manifest("      ttlSecondsAfterFinished: 010\n").into(), 1, ttl, json!(8)),
+        ("a dump of 3,000", list(dump).into(), 3000, "/metadata/name", json!("a0")),
+        ("JSON after JSON", format!("{}\n{}\n", json("one"), json("two")).into(), 2, "/metadata/name", json!("one")),
+        ("a list with a type", list(vec![item("one"), item("two")]).into(), 2, "/apiVersion", json!("batch/v1")),
+        ("UTF-16, little endian", utf16(0xfeff, u16::to_le_bytes), 1, "/metadata/name", json!("a")),
+        ("UTF-16, big endian", utf16(0xfeff, u16::to_be_bytes), 1, "/metadata/name", json!("a")),
+        ("a byte order mark", [b"\xef\xbb\xbf", plain.as_bytes()].concat(), 1, "/metadata/name", json!("a")),
+        ("a hash that looks like a number", sha.into(), 1, commit, json!("83e2010")),
+        ("line ends of Windows", plain.replace('\n', "\r\n").into(), 1, "/metadata/name", json!("a")),
+    ];
+    for (name, bytes, number, pointer, want) in rows {
+        let (numbers, first, error) = read_by_all(bytes);
+        assert_eq!((numbers, error), ([number; 3], None), "{name}");
+        assert_eq!(first.pointer(pointer), Some(&want), "{name}");
+    }
+}
+
+#[test]
+fn files_that_kubectl_refuses_have_one_error_with_its_line() {
+    let twice = manifest("      template:\n        metadata: {labels: {a: b}}\n");
+    let rows = [
+        ("a key twice", twice, "11: not YAML: the key \"template\" occurs twice in the same mapping [not-yaml]"),
+        (
+            "the second of two JSON values",
+            format!("{}\n{{\"a\":", json("a")),
+            "2: not YAML: the bracket { is not closed [not-yaml]",
+        ),
+        (
+            "a number for a text",
+            manifest("").replace("  name: a\n", "  name: a\n  labels: {commit: 83e20}\n"),
+            "5: CronJob a: metadata.labels[commit]: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string [invalid]",
+        ),
+    ];
+    for (name, text, want) in rows {
+        assert_eq!(read_by_all(text.into()).2.as_deref(), Some(want), "{name}");
+    }
 }
