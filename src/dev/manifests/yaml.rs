@@ -185,10 +185,16 @@ impl<'a> Loader<'a> {
             self.depth -= 1;
         }
         if anchor != 0 {
-            self.charge(&value, span)?;
-            self.anchors.insert(anchor, value.clone());
+            self.keep(anchor, &value, span)?;
         }
         Ok(value)
+    }
+
+    /// Keeps what an anchor stands for.
+    fn keep(&mut self, anchor: usize, value: &Value, span: Span) -> Result<(), Failure> {
+        self.charge(value, span)?;
+        self.anchors.insert(anchor, value.clone());
+        Ok(())
     }
 
     fn enter(&mut self, span: Span) -> Result<(), Failure> {
@@ -251,7 +257,18 @@ impl<'a> Loader<'a> {
 
     fn key(&mut self, (event, span): Found<'a>) -> Result<String, Failure> {
         let key = match event {
-            Event::Scalar(text, style, 0, tag) => scalar(&text, style, tag.as_deref()).and_then(Scalar::into_key),
+            Event::Scalar(text, style, anchor, tag) => match scalar(&text, style, tag.as_deref()) {
+                Ok(key) => {
+                    // A number that no value can be is still a key.
+                    if anchor != 0
+                        && let Ok(value) = key.clone().into_value()
+                    {
+                        self.keep(anchor, &value, span)?;
+                    }
+                    key.into_key()
+                }
+                Err(problem) => Err(problem),
+            },
             event => match self.value((event, span))? {
                 Value::String(text) => Ok(text),
                 Value::Bool(value) => Ok(value.to_string()),

@@ -1,6 +1,7 @@
 use super::*;
 
 #[test]
+#[allow(clippy::type_complexity)]
 fn documents_of_yaml_and_json_have_their_lines() {
     let rows: [(&str, &str, &[(usize, &str)]); 10] = [
         ("YAML", "a: 1\n---\nb: 2\n", &[(1, "a: 1\n"), (2, "\nb: 2\n")]),

@@ -68,10 +68,9 @@ fn documents_have_the_values_that_kubectl_reads() {
 
 #[test]
 fn errors_are_in_plain_words_and_have_their_line() {
-    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for (key, of) in ('b'..='j').zip('a'..) {
-        bomb += &format!("{key}: &{key} [{}]\n", vec![format!("*{of}"); 10].join(", "));
-    }
+    let level = |(key, of): (char, char)| format!("{key}: &{key} [{}]\n", vec![format!("*{of}"); 10].join(", "));
+    let levels: Vec<String> = ('b'..='j').zip('a'..).map(level).collect();
+    let bomb = format!("a: &a [x, x, x, x, x, x, x, x, x, x]\n{}", levels.concat());
     let brackets = "[".repeat(150) + &"]".repeat(150);
     let dashes = "- ".repeat(200);
     let rows = [
@@ -139,4 +138,68 @@ fn comments_and_long_documents_have_no_limit() {
         assert_eq!(number, Some(want), "{name}");
     }
     assert_eq!(read(&format!("{{\"{long_key}\": 1.0}}")).unwrap(), json!({ long_key: 1 }));
+}
+
+/// Documents with each kind of scalar in each style, with each tag, at each place.
+fn scalars_everywhere() -> Vec<String> {
+    let words = "yes no on Off y N true TRUE null ~ .inf -.5 1e3 08 010 0o7 0x1f 0b11 1_000 2026-01-01 3.0 1.2096e+06 83e2010 83e20 12:30 \
+                 9223372036854775808 -0 +5 1e21 a.b/c-d http://x:80 é aGk=";
+    let tags =
+        ["", "!!str ", "!!int ", "!!float ", "!!bool ", "!!null ", "!!binary ", "!!timestamp ", "!local ", "! ", "&a "];
+    let mut documents = Vec::new();
+    for word in words.split(' ') {
+        for styled in [word.to_owned(), format!("'{word}'"), format!("\"{word}\"")] {
+            for tag in tags {
+                let value = format!("{tag}{styled}");
+                documents.extend([
+                    format!("v: {value} # why\nw: 1\n"),
+                    format!("{value} : 1\n"),
+                    format!("v: [{value}, {{k: {value}}}]\n"),
+                    format!("v:\n- {value}\n- k: {value}\n# why\n  {styled} : 1\n"),
+                ]);
+            }
+        }
+        for header in ["|", ">-", "!!str |+", "!!int |-"] {
+            documents.push(format!("v: {header}\n  {word}\n\n  # no comment\nw: 1\n"));
+        }
+    }
+    documents
+}
+
+#[test]
+fn scalars_have_the_values_of_the_reader_of_kubectl_itself() {
+    const TEST: &str = "scalars_have_the_values_of_the_reader_of_kubectl_itself";
+    if !testkit::tools::has(TEST, "go", &["version"]) {
+        return;
+    }
+    let documents = scalars_everywhere();
+    let directory = tempfile::tempdir().unwrap();
+    let rows: String = documents.iter().map(|text| format!("{}\n", json!({ "yaml": text }))).collect();
+    std::fs::write(directory.path().join("rows"), rows).unwrap();
+    let go = std::process::Command::new("go")
+        .args(["run", "./goyaml"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane"))
+        .stdin(std::fs::File::open(directory.path().join("rows")).unwrap())
+        .output()
+        .unwrap();
+    if !go.status.success() {
+        let why = format!("the reader of kubectl is not built: {}", String::from_utf8_lossy(&go.stderr));
+        return testkit::tools::without(TEST, &why, "REQUIRE_TOOLS");
+    }
+    let lines = String::from_utf8(go.stdout).unwrap();
+    assert_eq!(lines.lines().count(), documents.len());
+    let recorded = lines.lines().map(|line| serde_json::from_str::<Recorded>(line).unwrap());
+    let different: Vec<String> = recorded
+        .filter(|row| read(&row.yaml).ok() != row.json.clone().map(whole_numbers))
+        .map(|row| {
+            format!("{:?}: {}, and not {:?}", row.yaml, outcome(&row.yaml), row.json.map(|json| json.to_string()))
+        })
+        .collect();
+    assert!(
+        different.is_empty(),
+        "{} of {}: {:#?}",
+        different.len(),
+        documents.len(),
+        &different[..different.len().min(20)]
+    );
 }
