@@ -174,8 +174,8 @@ fn scalars_have_the_values_of_the_reader_of_kubectl_itself() {
     }
     let documents = scalars_everywhere();
     let directory = tempfile::tempdir().unwrap();
-    let rows: String = documents.iter().map(|text| format!("{}\n", json!({ "yaml": text }))).collect();
-    std::fs::write(directory.path().join("rows"), rows).unwrap();
+    let rows: Vec<String> = documents.iter().map(|text| json!({ "yaml": text }).to_string()).collect();
+    std::fs::write(directory.path().join("rows"), rows.join("\n")).unwrap();
     let go = std::process::Command::new("go")
         .args(["run", "./goyaml"])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane"))
