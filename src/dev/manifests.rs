@@ -1,7 +1,7 @@
 //! Loading and applying manifests.
 //!
 //! Guarantees: every error is one sentence with the file, the document in it (counted from 1) and, if there is one, the field.
-//! Files are read as kubectl reads them, except that a key that occurs twice is an error.
+//! Files are read as kubectl reads them, except that a key that occurs twice, and bytes that are not text, are errors.
 //! Nothing is applied unless all manifests are valid. Changes by other clients stay, unless the manifest sets the same fields.
 
 mod documents;
@@ -172,7 +172,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ManifestError> {
     } else {
         std::fs::read(path).map(|read| bytes = read)
     };
-    read.map(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
+    read.and_then(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
 }
 
 /// The file itself, or the manifests in a directory in name order; those in the directories below it too if `recursive`.

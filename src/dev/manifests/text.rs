@@ -1,23 +1,30 @@
 //! The text of a file of manifests.
 //!
-//! Guarantee: the encodings that kubectl reads are read, each as kubectl reads it: UTF-8, with or without a byte order mark, and
-//! UTF-16 with one, as `PowerShell` writes it. Bytes that are not of the encoding become U+FFFD. Pure.
+//! Guarantee: UTF-8, with or without a byte order mark, and UTF-16 with one, as `PowerShell` writes it, are read. Bytes that are not
+//! of the encoding are an error; kubectl replaces them by U+FFFD. Pure.
+
+use std::io::{Error, ErrorKind};
 
 /// The text that `bytes` encode, without a byte order mark.
-pub(crate) fn decode(bytes: Vec<u8>) -> String {
-    match bytes.as_slice() {
+///
+/// # Errors
+/// When the bytes are not of the encoding.
+pub(crate) fn decode(bytes: Vec<u8>) -> Result<String, Error> {
+    let text = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        _ => String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    }
+        [0xef, 0xbb, 0xbf, rest @ ..] => str::from_utf8(rest).ok().map(str::to_owned),
+        _ => String::from_utf8(bytes).ok(),
+    };
+    text.ok_or_else(|| {
+        Error::new(ErrorKind::InvalidData, "the text is neither UTF-8 nor UTF-16 with a byte order mark")
+    })
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let decoded = char::decode_utf16(pairs.iter().map(|pair| unit(*pair)));
-    let text = decoded.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER));
-    text.chain(rest.iter().map(|_| char::REPLACEMENT_CHARACTER)).collect()
+    rest.is_empty().then(|| decoded.collect::<Result<String, _>>().ok())?
 }
 
 #[cfg(test)]
