@@ -32,7 +32,7 @@ use serde_json::Value;
 use super::output::{Format, Report, count, render};
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
-use crate::dev::manifests::{Document, Position, documents};
+use crate::dev::manifests::{Document, ManifestError, Position, documents};
 use crate::terminal::PlainText;
 pub use code::Code;
 use lines::Lines;
@@ -351,12 +351,12 @@ impl CheckReport {
         Self { left_out, ..self }
     }
 
-    /// The report with an error for each file that cannot be read.
+    /// The report with a finding for each file and directory that cannot be read.
     #[must_use]
-    pub fn without(mut self, unreadable: &[sources::Unreadable]) -> Self {
-        self.findings.extend(unreadable.iter().map(|unreadable| {
-            let place = Position { file: unreadable.file.clone(), document: 1 };
-            let reason = unreadable.error.reason();
+    pub fn without(mut self, unreadable: &[ManifestError]) -> Self {
+        self.findings.extend(unreadable.iter().map(|error| {
+            let place = Position { file: error.file(), document: 1 };
+            let reason = error.reason();
             Finding::new(&place, 1, String::new(), Fault::error(Code::NotYaml, "", format!("cannot be read: {reason}")))
         }));
         self

@@ -113,6 +113,14 @@ pub enum ManifestError {
 }
 
 impl ManifestError {
+    /// The file or directory that the error is about.
+    pub(crate) fn file(&self) -> String {
+        match self {
+            Self::Read { path, .. } | Self::Empty(path) => path_text(path),
+            Self::Yaml { place, .. } | Self::Field { place, .. } | Self::Refused { place, .. } => place.file.clone(),
+        }
+    }
+
     /// The error without the file, if it is about the whole file.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -154,7 +162,7 @@ pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, Manifest
 pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for path in paths {
-        for file in files(path, false)? {
+        for file in files(path, false)?.0 {
             manifests.extend(parse(&path_text(&file), &text_of(&file)?)?);
         }
     }
@@ -175,24 +183,24 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ManifestError> {
     read.and_then(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
 }
 
-/// The file itself, or the manifests in a directory in name order; those in the directories below it too if `recursive`.
+/// The file itself, or the manifests in a directory in name order; those in the directories below it too if `recursive`, and for
+/// each of those that cannot be read an error.
 ///
 /// # Errors
 /// When the path cannot be read, or the directory contains no manifest.
-pub(crate) fn files(path: &Path, recursive: bool) -> Result<Vec<PathBuf>, ManifestError> {
+pub(crate) fn files(path: &Path, recursive: bool) -> Result<(Vec<PathBuf>, Vec<ManifestError>), ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(error)?.is_dir() {
-        return Ok(vec![path.to_owned()]);
+        return Ok((vec![path.to_owned()], Vec::new()));
     }
-    let (mut files, mut directories) = (Vec::new(), vec![path.to_owned()]);
-    while let Some(directory) = directories.pop() {
-        read_directory(&directory, &mut files, &mut directories)?;
-        if !recursive {
-            break;
-        }
+    let (mut files, mut directories, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+    read_directory(path, &mut files, &mut directories)?;
+    while let Some(directory) = directories.pop().filter(|_| recursive) {
+        unreadable.extend(read_directory(&directory, &mut files, &mut directories).err());
     }
     files.sort();
-    if files.is_empty() { Err(ManifestError::Empty(path.to_owned())) } else { Ok(files) }
+    let is_empty = files.is_empty() && unreadable.is_empty();
+    if is_empty { Err(ManifestError::Empty(path.to_owned())) } else { Ok((files, unreadable)) }
 }
 
 /// Adds the manifests in a directory to `files`, and the directories in it to `directories`. Links to directories are not

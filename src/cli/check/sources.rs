@@ -15,27 +15,21 @@ use crate::terminal::path_text;
 /// The first file that cannot be read.
 pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestError> {
     let (sources, unreadable) = read_each(paths, recursive)?;
-    unreadable.into_iter().next().map_or(Ok(sources), |file| Err(file.error))
+    unreadable.into_iter().next().map_or(Ok(sources), Err)
 }
 
-/// A file in a directory that cannot be read.
-#[derive(Debug)]
-pub struct Unreadable {
-    /// The file.
-    pub file: String,
-    /// Why.
-    pub error: ManifestError,
-}
-
-/// The same, but a file that is found in a directory and cannot be read does not end the run.
+/// The same, but a file or a directory that is found in a directory and cannot be read does not end the run. It has an error in
+/// the second list.
 ///
 /// # Errors
 /// The first path of `paths` that cannot be read.
-pub fn read_each(paths: &[PathBuf], recursive: bool) -> Result<(Vec<Source>, Vec<Unreadable>), ManifestError> {
+pub fn read_each(paths: &[PathBuf], recursive: bool) -> Result<(Vec<Source>, Vec<ManifestError>), ManifestError> {
     let (mut sources, mut unreadable, mut known) = (Vec::new(), Vec::new(), HashSet::new());
     for path in paths {
         let is_stdin = path.as_os_str() == "-";
-        let files = if is_stdin { vec![path.clone()] } else { manifests::files(path, recursive)? };
+        let (files, errors) =
+            if is_stdin { (vec![path.clone()], Vec::new()) } else { manifests::files(path, recursive)? };
+        unreadable.extend(errors);
         for found in files {
             // A file that is named twice, alone and by its directory, is one.
             if !known.insert(found.clone()) {
@@ -45,7 +39,7 @@ pub fn read_each(paths: &[PathBuf], recursive: bool) -> Result<(Vec<Source>, Vec
             match manifests::text_of(&found) {
                 Ok(text) => sources.push(Source { file, text }),
                 Err(error) if found == *path => return Err(error),
-                Err(error) => unreadable.push(Unreadable { file, error }),
+                Err(error) => unreadable.push(error),
             }
         }
     }

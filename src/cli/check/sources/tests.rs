@@ -21,7 +21,7 @@ fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
     let (sources, unreadable) = read_each(&all, false).unwrap();
     let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
     assert_eq!(texts, ["b: 1\n"]);
-    let files: Vec<(String, String)> = unreadable.into_iter().map(|file| (file.file, file.error.reason())).collect();
+    let files: Vec<(String, String)> = unreadable.iter().map(|error| (error.file(), error.reason())).collect();
     let reasons = [
         ("a.yaml", "Input/output error (os error 5)"),
         ("c.yaml", "the text is neither UTF-8 nor UTF-16 with a byte order mark"),
@@ -31,6 +31,26 @@ fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
         assert!(read_each(&[named], false).unwrap_err().to_string().contains(": cannot be read: "));
     }
     assert!(read(&all, false).unwrap_err().to_string().contains("a.yaml: cannot be read: "));
+}
+
+#[test]
+fn unreadable_directory_below_is_reported_and_the_others_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    // Two chains of directories, of which the second becomes the end of the first, have a path that is too long for any user.
+    let chain = vec!["d".repeat(250); 12].join("/");
+    for top in ["a", "b"] {
+        std::fs::create_dir_all(path(top).join(&chain)).unwrap();
+    }
+    std::fs::rename(path("b"), path("a").join(&chain).join("b")).unwrap();
+    for name in ["z.yaml", "a/y.yaml"] {
+        std::fs::write(path(name), "b: 1\n").unwrap();
+    }
+    let (sources, unreadable) = read_each(&[directory.path().to_owned()], true).unwrap();
+    let files: Vec<&str> = sources.iter().map(|source| source.file.as_str()).collect();
+    assert_eq!(files, [path_text(&path("a/y.yaml")), path_text(&path("z.yaml"))]);
+    let [error] = unreadable.as_slice() else { panic!("{unreadable:?}") };
+    assert!(error.file().contains("/b/ddd") && error.reason() == "File name too long (os error 36)", "{error}");
 }
 
 /// A manifest with these lines in the spec of the Job, before its template.
@@ -130,4 +150,19 @@ fn files_that_kubectl_refuses_have_one_error_with_its_line() {
     for (name, text, want) in rows {
         assert_eq!(read_by_all(text.into()).2.as_deref(), Some(want), "{name}");
     }
+}
+
+#[test]
+fn file_of_another_encoding_beside_one_with_an_error_has_no_finding() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let plain = manifest("");
+    let text = std::iter::once(0xfeff).chain(plain.encode_utf16()).flat_map(u16::to_le_bytes);
+    std::fs::write(path("a.yaml"), text.collect::<Vec<u8>>()).unwrap();
+    std::fs::write(path("b.yaml"), plain.replace("name: a\n", "name: b\n").replace("0 3 * * *", "61 3 * * *")).unwrap();
+    let (sources, unreadable) = read_each(&[directory.path().to_owned()], false).unwrap();
+    let report = check(&sources, &Rules::default(), "2026-11-22T10:00:00Z".parse().unwrap()).without(&unreadable);
+    let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let errors: Vec<(&str, usize)> = errors.map(|finding| (finding.file.as_str(), finding.line)).collect();
+    assert_eq!((report.cron_jobs, errors), (2, vec![(path_text(&path("b.yaml")).as_str(), 6)]));
 }
