@@ -242,8 +242,8 @@ impl Checker {
         match manifest::objects(document) {
             Ok(objects) => {
                 let lines = Lines::of(document);
-                for (item, object) in objects.into_iter().enumerate() {
-                    self.object(place, &object, &|field| lines.line_of(item, field));
+                for (of, object) in objects {
+                    self.object(place, &object, &|field| lines.line_of(&of.field(field)));
                 }
             }
             Err((line, fault)) => self.findings.push(Finding::new(place, line, String::new(), fault)),

@@ -5,6 +5,7 @@
 //! Nothing is applied unless all manifests are valid. Changes by other clients stay, unless the manifest sets the same fields.
 
 mod documents;
+mod json;
 mod scalars;
 mod text;
 mod yaml;
@@ -23,7 +24,7 @@ use tracing::warn;
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{ControllerKind, crd};
 use crate::terminal::path_text;
-pub(crate) use documents::{Document, documents};
+pub(crate) use documents::{Document, Place, documents};
 pub(crate) use yaml::YamlError;
 
 /// The annotation in which `kubectl apply` stores what it applied last.
@@ -89,7 +90,7 @@ pub enum ManifestError {
     Yaml {
         /// Its position.
         place: Position,
-        /// The error, with its line in the document.
+        /// The error, with its line in the file.
         cause: String,
     },
     /// A document is not a Kubernetes object.
@@ -231,8 +232,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
         let place = Position { file: file.to_owned(), document: index + 1 };
-        let objects = objects(&document.text).map_err(|error| error.of(&place))?;
-        for object in objects {
+        for object in document.objects().map_err(|error| error.of(&place))? {
             judge(&place, &object)?;
             manifests.push(Manifest { place: place.clone(), object });
         }
@@ -245,46 +245,6 @@ impl YamlError {
     pub(crate) fn of(&self, place: &Position) -> ManifestError {
         ManifestError::Yaml { place: place.clone(), cause: self.to_string() }
     }
-}
-
-/// What is wrong with a document in which a value has no quotes and begins with a character that means something in YAML, as
-/// schedules do. It is the line of the `error`.
-fn unquoted(document: &str, error: &YamlError) -> Option<YamlError> {
-    let line = document.lines().nth(error.line.checked_sub(1)?)?;
-    let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
-    let value = value.split(" #").next().unwrap_or_default().trim();
-    let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
-    // What follows an alias's star is a name.
-    let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
-    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
-    let problem = || format!("a value that begins with {first} needs quotes: {key}: \"{value}\"");
-    (is_key && !is_alias).then(|| YamlError { line: error.line, column: None, problem: problem() })
-}
-
-/// The objects of a document: none for an empty one, and the items of a List.
-///
-/// # Errors
-/// The first error.
-pub(crate) fn objects(document: &str) -> Result<Vec<Value>, YamlError> {
-    let mut object = yaml::read(document).map_err(|error| unquoted(document, &error).unwrap_or(error))?;
-    if object.is_null() {
-        return Ok(Vec::new());
-    }
-    let list = object["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).map(str::to_owned);
-    let Some(item_kind) = list else { return Ok(vec![object]) };
-    let Some(mut items) = object.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take) else {
-        return Ok(vec![object]);
-    };
-    let api_version = object["apiVersion"].take();
-    for item in items.iter_mut().filter_map(Value::as_object_mut) {
-        let is_empty = |field| item.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
-        // The API server leaves out of a typed list what its kind says.
-        if !item_kind.is_empty() && is_empty("kind") && is_empty("apiVersion") {
-            item.insert("kind".to_owned(), item_kind.clone().into());
-            item.insert("apiVersion".to_owned(), api_version.clone());
-        }
-    }
-    Ok(items)
 }
 
 /// Sets in a new object what the API server would set, as far as a policy depends on it. Only batch/v1 has such defaults.

@@ -78,17 +78,13 @@ impl<'a> Lines<'a> {
         path.push((column, step, node));
     }
 
-    /// The line in the file, counted from 1, of `field` in an object of the document. `item` is the object's number in a List.
-    pub fn line_of(&self, item: usize, field: &str) -> usize {
-        let child = |node: Node, step: Step<'_>| {
-            steps::add(1);
-            self.fields.get(&(node, step)).copied()
-        };
-        let in_list = child(ROOT, Step::Key("items")).and_then(|items| child(items, Step::Item(item)));
-        let mut node = in_list.unwrap_or(ROOT);
+    /// The line in the file, counted from 1, of the field with a path such as `items[1].spec`.
+    pub fn line_of(&self, field: &str) -> usize {
+        let mut node = ROOT;
         for step in path_of(field) {
-            let Some(inner) = child(node, step) else { break };
-            node = inner;
+            steps::add(1);
+            let Some(inner) = self.fields.get(&(node, step)) else { break };
+            node = *inner;
         }
         self.lines[node]
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Code, Fault, near_kinds};
 use crate::api::{ControllerKind, crd};
-use crate::dev::manifests::{self, Document};
+use crate::dev::manifests::{Document, Place};
 
 /// The kind of an object.
 pub(super) enum Kind {
@@ -21,12 +21,11 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The objects of a document: none in an empty one, and the items of a List. An error comes with its line in the file.
-pub(super) fn objects(document: &Document) -> Result<Vec<Value>, (usize, Fault)> {
-    manifests::objects(&document.text).map_err(|error| {
-        let line = document.line + error.line.saturating_sub(1);
-        (line, Fault::error(Code::NotYaml, "", format!("not YAML: {}", error.problem)))
-    })
+/// The objects of a document, each with its place there. An error comes with its line in the file.
+pub(super) fn objects(document: &Document) -> Result<Vec<(Place, Value)>, (usize, Fault)> {
+    document
+        .located_objects()
+        .map_err(|error| (error.line, Fault::error(Code::NotYaml, "", format!("not YAML: {}", error.problem))))
 }
 
 /// Kind, namespace and name, as far as present.

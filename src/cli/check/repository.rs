@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Source, manifest};
+use super::Source;
 use crate::cli::output::count;
 use crate::dev::manifests::{self, Document, documents};
 use crate::options::PROGRAM;
@@ -151,8 +151,7 @@ impl Directory {
 
 /// The files that a kustomization names as patches.
 fn patches(kustomization: &str) -> Vec<String> {
-    let document = Document { line: 1, text: kustomization.to_owned() };
-    let objects = manifest::objects(&document).unwrap_or_default();
+    let objects = Document::yaml(1, kustomization.to_owned()).objects().unwrap_or_default();
     let listed = |object: &Value, field: &str| object[field].as_array().cloned().unwrap_or_default();
     let of = |object: &Value| {
         let with_path = ["patches", "patchesJson6902"].map(|field| listed(object, field)).concat();
@@ -170,7 +169,7 @@ fn is_template_alone(text: &str) -> bool {
         line.trim_start().trim_start_matches("- ").starts_with("{{")
             || value.is_some_and(|key| !key.contains(['"', '\'']))
     });
-    has_action && documents(text).iter().any(|document| manifest::objects(document).is_err())
+    has_action && documents(text).iter().any(|document| document.objects().is_err())
 }
 
 /// Whether a text is YAML, and has neither `apiVersion` nor `kind`.
@@ -178,7 +177,7 @@ fn is_no_manifest(text: &str) -> bool {
     if text.lines().any(|line| line.starts_with("apiVersion:") || line.starts_with("kind:")) {
         return false;
     }
-    let objects: Result<Vec<Vec<Value>>, _> = documents(text).iter().map(manifest::objects).collect();
+    let objects: Result<Vec<Vec<Value>>, _> = documents(text).iter().map(Document::objects).collect();
     let objects = objects.unwrap_or_default().concat();
     let is_other = |object: &Value| object.get("apiVersion").is_none() && object.get("kind").is_none();
     !objects.is_empty() && objects.iter().all(is_other)

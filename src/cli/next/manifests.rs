@@ -32,8 +32,7 @@ pub fn next_of(
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             let place = Position { file: source.file.clone(), document: index + 1 };
-            let objects = manifests::objects(&document.text).map_err(|error| error.of(&place))?;
-            for object in objects {
+            for object in document.objects().map_err(|error| error.of(&place))? {
                 let read = read(object, namespace, &question.seed).map_err(|problem| ManifestError::Field {
                     place: place.clone(),
                     field: "the CronJob",

@@ -1,74 +1,213 @@
-//! Splits the text of a file into documents.
+//! Splits the text of a file into documents, and documents into objects.
 //!
-//! Guarantees: each document has its first line in the file. A text that is no document, such as a comment before the first `---`,
-//! is none of its own. Pure.
+//! Guarantees: a file has the documents that kubectl reads, or an error in one of them. Each document has its first line in the
+//! file. A text that is no document, such as a comment before the first `---`, is none of its own. Objects in lists, and in lists
+//! inside of lists, are found. Pure.
+//!
+//! Matches `YAMLOrJSONDecoder` of k8s.io/apimachinery and `FlattenListVisitor` of k8s.io/cli-runtime.
 
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use apimachinery::steps;
 use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::yaml::YamlError;
+use super::{json, yaml};
 
 /// A document of a file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Document {
     /// Its first line in the file, counted from 1.
     pub line: usize,
     /// Its text, with what follows its `---`.
     pub text: String,
+    /// How many characters are before it on its first line.
+    column: usize,
+    form: Form,
+}
+
+/// The place of an object in its document: in which list, by the list's path, and its number there, if it is not alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place(Option<(Rc<str>, usize)>);
+
+impl Place {
+    /// The path in the document, such as `items[1].spec`, of a field of the object.
+    pub fn field(&self, field: &str) -> String {
+        match &self.0 {
+            Some((list, number)) => format!("{list}[{number}].{field}"),
+            None => field.to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Yaml,
+    Json,
+    /// kubectl does not read it, and no document after it.
+    Refused(&'static str),
+}
+
+const AFTER_MARKER: &str =
+    "after --- only a comment may follow on the same line; kubectl refuses this document and all after it";
+const AFTER_JSON: &str = "after two JSON values only JSON may follow; kubectl refuses what is here, and all after it";
+
+impl Document {
+    /// A document of YAML.
+    pub fn yaml(line: usize, text: String) -> Self {
+        Self { line, text, column: 0, form: Form::Yaml }
+    }
+
+    /// The objects: none in an empty document, and the items of a List.
+    ///
+    /// # Errors
+    /// The first fault, with its line in the file.
+    pub fn objects(&self) -> Result<Vec<Value>, YamlError> {
+        Ok(self.located_objects()?.into_iter().map(|(_, object)| object).collect())
+    }
+
+    /// The objects, each with its place in the document.
+    ///
+    /// # Errors
+    /// The first fault, with its line in the file.
+    pub fn located_objects(&self) -> Result<Vec<(Place, Value)>, YamlError> {
+        let value = match self.form {
+            Form::Yaml => yaml::read(&self.text).map_err(|error| unquoted(&self.text, &error).unwrap_or(error)),
+            Form::Json => json::read(&self.text),
+            Form::Refused(problem) => Err(YamlError { line: 1, column: None, problem: problem.to_owned() }),
+        };
+        value.map(expand).map_err(|error| {
+            let before = if error.line == 1 { self.column } else { 0 };
+            let column = error.column.map(|column| column + before);
+            YamlError { line: self.line + error.line.saturating_sub(1), column, ..error }
+        })
+    }
 }
 
 fn is_comment(line: &str) -> bool {
     line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// Splits a file at its `---` lines, of which the first document may lack one, and JSON after each value.
+/// Splits a file. It consists of JSON values one after another, as jq writes them, or of YAML between `---` lines; what follows
+/// a single JSON value may be YAML, too.
 pub(crate) fn documents(text: &str) -> Vec<Document> {
-    let mut documents = Vec::new();
-    let mut current = Document { line: 1, text: String::new() };
-    for (index, line) in text.lines().enumerate() {
-        let marked = line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-        if let Some(rest) = marked {
-            let ended = std::mem::replace(&mut current, Document { line: index + 1, text: format!("{rest}\n") });
-            // Only comments before a marker are no document of their own.
-            if !ended.text.lines().all(is_comment) {
-                values(ended, &mut documents);
-            }
-            continue;
-        }
-        current.text.push_str(line);
-        current.text.push('\n');
+    let (mut documents, rest) = json_values(text);
+    if documents.len() < 2 {
+        yaml_documents(rest, &mut documents);
+    } else if !rest.text.trim().is_empty() {
+        let (line, _) = position(rest.line, 0, &rest.text[..rest.text.len() - rest.text.trim_start().len()]);
+        documents.push(Document { line, form: Form::Refused(AFTER_JSON), ..rest });
     }
-    values(current, &mut documents);
     documents
 }
 
-/// Adds the document to `documents`, or each of its values if they are JSON objects one after another, as jq writes them.
-fn values(document: Document, documents: &mut Vec<Document>) {
-    let text = document.text.as_str();
-    let mut start = text.len() - text.trim_start().len();
-    if !text[start..].starts_with('{') {
-        return documents.push(document);
+/// The JSON values at the beginning of a text whose first one is an object, and what follows them.
+fn json_values(text: &str) -> (Vec<Document>, Document) {
+    let mut values = Vec::new();
+    if !text.trim_start().starts_with('{') {
+        return (values, Document::yaml(1, text.to_owned()));
     }
-    let (mut line, mut counted) = (document.line, 0);
-    let mut found = Vec::new();
-    while text[start..].starts_with('{') {
-        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<IgnoredAny>();
-        if !matches!(values.next(), Some(Ok(_))) {
-            break;
-        }
-        let end = start + values.byte_offset();
-        line += text[counted..start].matches('\n').count();
-        counted = start;
-        found.push(Document { line, text: text[start..end].to_owned() });
-        start = text.len() - text[end..].trim_start().len();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let (mut line, mut column, mut end) = (1, 0, 0);
+    while let Some(Ok(_)) = stream.next() {
+        let start = text.len() - text[end..].trim_start().len();
+        (line, column) = position(line, column, &text[end..start]);
+        end = stream.byte_offset();
+        let value = Document { line, text: text[start..end].to_owned(), column, form: Form::Json };
+        (line, column) = position(line, column, &value.text);
+        values.push(value);
     }
-    let rest = &text[start..];
-    if found.len() > 1 || (found.len() == 1 && !rest.lines().all(is_comment)) {
-        documents.append(&mut found);
-        if !rest.lines().all(is_comment) {
-            line += text[counted..start].matches('\n').count();
-            documents.push(Document { line, text: rest.to_owned() });
-        }
-    } else {
+    (values, Document { column, ..Document::yaml(line, text[end..].to_owned()) })
+}
+
+/// The line and the column behind a text.
+fn position(line: usize, column: usize, text: &str) -> (usize, usize) {
+    steps::add(text.len());
+    match text.rfind('\n') {
+        Some(at) => (line + text.matches('\n').count(), text[at + 1..].chars().count()),
+        None => (line, column + text.chars().count()),
+    }
+}
+
+/// Adds the documents of YAML, of which the first one may lack its `---`.
+fn yaml_documents(Document { line: first_line, text, column, .. }: Document, documents: &mut Vec<Document>) {
+    let mut current = Document { column, ..Document::yaml(first_line, String::new()) };
+    for (number, line) in text.lines().enumerate() {
+        steps::add(1);
+        let Some(rest) = line.strip_prefix("---") else {
+            current.text.push_str(line);
+            current.text.push('\n');
+            continue;
+        };
+        let form = if is_comment(rest) { Form::Yaml } else { Form::Refused(AFTER_MARKER) };
+        let next = Document { form, ..Document::yaml(first_line + number, format!("{rest}\n")) };
+        add(std::mem::replace(&mut current, next), documents);
+    }
+    if documents.is_empty() { documents.push(current) } else { add(current, documents) }
+}
+
+/// Adds a document if it is more than comments.
+fn add(document: Document, documents: &mut Vec<Document>) {
+    if document.form != Form::Yaml || !document.text.lines().all(is_comment) {
         documents.push(document);
     }
+}
+
+/// The objects of a value: the items of a list, and those of the lists among them, after the items beside them.
+fn expand(value: Value) -> Vec<(Place, Value)> {
+    if value.is_null() {
+        return Vec::new();
+    }
+    let (mut objects, mut left) = (Vec::new(), VecDeque::from([(Place(None), value)]));
+    while let Some((place, mut object)) = left.pop_front() {
+        steps::add(1);
+        let has_kind = object["kind"].as_str().is_some_and(|kind| !kind.is_empty());
+        let is_top = place.0.is_none();
+        let items = match object.get_mut("items") {
+            Some(Value::Array(items)) if has_kind || !is_top => std::mem::take(items),
+            // Of the document itself, kubectl also takes null for a list.
+            Some(Value::Null) if has_kind && is_top => Vec::new(),
+            _ => {
+                objects.push((place, object));
+                continue;
+            }
+        };
+        let list: Rc<str> = place.field("items").into();
+        for (number, mut item) in items.into_iter().enumerate() {
+            if is_top {
+                complete(&mut item, &object);
+            }
+            left.push_back((Place(Some((Rc::clone(&list), number))), item));
+        }
+    }
+    objects
+}
+
+/// Sets what the API server leaves out of the items of a list such as `CronJobList`, because the list says it.
+fn complete(item: &mut Value, list: &Value) {
+    let Some(item) = item.as_object_mut() else { return };
+    let is_empty = |field| item.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
+    let kind = list["kind"].as_str().map(|kind| kind.strip_suffix("List").unwrap_or(kind)).unwrap_or_default();
+    if !kind.is_empty() && is_empty("kind") && is_empty("apiVersion") {
+        item.insert("kind".to_owned(), kind.into());
+        item.insert("apiVersion".to_owned(), list["apiVersion"].clone());
+    }
+}
+
+/// What is wrong with a document in which a value has no quotes and begins with a character that means something in YAML, as
+/// schedules do. It is the line of the `error`.
+fn unquoted(document: &str, error: &YamlError) -> Option<YamlError> {
+    let line = document.lines().nth(error.line.checked_sub(1)?)?;
+    let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
+    let value = value.split(" #").next().unwrap_or_default().trim();
+    let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
+    // What follows an alias's star is a name.
+    let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    let problem = || format!("a value that begins with {first} needs quotes: {key}: \"{value}\"");
+    (is_key && !is_alias).then(|| YamlError { line: error.line, column: None, problem: problem() })
 }
 
 #[cfg(test)]

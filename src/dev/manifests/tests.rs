@@ -51,7 +51,16 @@ fn a_bad_manifest_is_named_by_file_document_and_field() {
             "f.yaml, document 1: metadata.name: 12 is not a text; put it in quotes",
         ),
         ("a text", "just words\n".to_owned(), "f.yaml, document 1: apiVersion: is missing; every manifest needs it"),
-        ("a tab", format!("{a}---\n{a}spec:\n\tschedule: x\n"), "f.yaml, document 2: not YAML: "),
+        (
+            "a tab",
+            format!("{a}---\n{a}spec:\n\tschedule: x\n"),
+            "f.yaml, document 2: not YAML: line 11 column 1: a tab is used for indentation; use spaces",
+        ),
+        (
+            "a value behind the marker",
+            format!("{a}--- {{a: 1}}\n"),
+            "f.yaml, document 2: not YAML: line 5: after --- only a comment may follow on the same line",
+        ),
         (
             "a field twice",
             format!("{a}kind: Job\n"),

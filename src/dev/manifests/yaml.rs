@@ -1,19 +1,24 @@
 //! Reads a YAML document as kubectl does.
 //!
-//! Guarantees: the value is the one that kubectl sends to the API server, except that a key that occurs twice is an error here. Every
-//! error has its line in the document. The work and the memory grow with the length of the document, whatever is in it: what aliases
+//! Guarantees: the value is the one that kubectl sends to the API server, except that a key that occurs twice, and text after the
+//! document's value, are errors here. Every error has its line in the document. The work and the memory grow with the length of the document, whatever is in it: what aliases
 //! repeat and how deep values are nested is bounded. Pure.
 
+mod strict;
+
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use apimachinery::steps;
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
 use serde_json::{Map, Value};
 
-use super::scalars::{Scalar, float};
+use super::scalars::Scalar;
+use strict::Strict;
 
 /// The deepest nesting of a document that is read. The embedded API server reads little more.
-const DEEPEST: usize = 100;
+pub(super) const DEEPEST: usize = 100;
 /// What aliases may repeat beyond [`ALIASED_PER_BYTE`], in bytes of memory. No manifest comes near it.
 const ALIASED: usize = 12 << 20;
 /// What aliases may repeat for each byte of the document, in bytes of memory.
@@ -46,46 +51,23 @@ impl YamlError {
     }
 }
 
-/// The first value of a text; null for a text without one.
+/// The value of a document; null for one without a value.
 ///
 /// # Errors
 /// The first fault.
 pub(super) fn read(text: &str) -> Result<Value, YamlError> {
-    match Loader::new(text).document() {
-        // JSON has a few texts that YAML refuses, such as keys of more than 1,024 characters.
-        Err(error) if error.is_syntax && text.trim_start().starts_with('{') => {
-            serde_json::from_str(text).map(whole_numbers).map_err(|_| error.error)
-        }
-        result => result.map_err(|error| error.error),
-    }
+    // A file that was appended to another one may have brought its byte order mark.
+    let text = match text.split_once('\u{feff}') {
+        Some((before, after)) if before.trim().is_empty() => Cow::Owned(format!("{before}{after}")),
+        _ => Cow::Borrowed(text),
+    };
+    strict::characters(&text)?;
+    Loader::new(&text).document()
 }
 
-/// Writes the numbers of JSON as YAML's are read.
-fn whole_numbers(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_f64() => number.as_f64().and_then(float).unwrap_or(Value::Number(number)),
-        Value::Array(items) => items.into_iter().map(whole_numbers).collect(),
-        Value::Object(map) => map.into_iter().map(|(key, value)| (key, whole_numbers(value))).collect(),
-        value => value,
-    }
-}
-
-/// An error, and whether it is the parser's.
-struct Failure {
-    error: YamlError,
-    is_syntax: bool,
-}
-
-impl Failure {
-    fn at(span: Span, problem: impl Into<String>) -> Self {
-        Self { error: YamlError::at(span.start, problem), is_syntax: false }
-    }
-}
-
-impl From<ScanError> for Failure {
+impl From<ScanError> for YamlError {
     fn from(error: ScanError) -> Self {
-        let is_syntax = !matches!(error.kind(), ErrorKind::RecursionLimitExceeded);
-        Self { error: YamlError::at(*error.marker(), plain_words(error.kind())), is_syntax }
+        Self::at(*error.marker(), plain_words(error.kind()))
     }
 }
 
@@ -111,22 +93,36 @@ fn plain_words(kind: &ErrorKind) -> String {
         | ErrorKind::UnexpectedEofImplicitFlowMapping
         | ErrorKind::UnexpectedEofBlockSequence
         | ErrorKind::UnexpectedEofBlockMapping => "the document ends inside a value",
+        ErrorKind::ExpectedDocumentStart => "there is text after the end of the document's value",
         kind => return kind.to_string(),
     };
     words.to_owned()
 }
 
-fn too_deep() -> String {
+/// The problem of a document, or of a JSON value, that is nested too deep.
+pub(super) fn too_deep() -> String {
     format!("values are nested more than {DEEPEST} levels deep")
+}
+
+/// The problem of a key that occurs twice.
+pub(super) fn twice(key: &str) -> String {
+    format!("the key {key:?} occurs twice in the same mapping")
 }
 
 struct Loader<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// The values that aliases repeat.
-    anchors: HashMap<usize, Value>,
+    anchors: HashMap<usize, Anchored>,
     /// How much more aliases may repeat, in bytes of memory.
     allowance: usize,
+    depth: usize,
+    strict: Strict<'a>,
+}
+
+/// A value that aliases repeat.
+struct Anchored {
+    value: Value,
+    size: usize,
     depth: usize,
 }
 
@@ -142,34 +138,55 @@ impl<'a> Loader<'a> {
             anchors: HashMap::new(),
             allowance: text.len().saturating_mul(ALIASED_PER_BYTE).saturating_add(ALIASED),
             depth: 0,
+            strict: Strict::new(text),
         }
     }
 
-    /// The value of the first document. What follows it is not read, as kubectl does not.
-    fn document(mut self) -> Result<Value, Failure> {
-        while let Some(event) = self.parser.next_event() {
-            match event? {
+    /// The only value of the document.
+    fn document(mut self) -> Result<Value, YamlError> {
+        loop {
+            match self.next()? {
                 (Event::StreamStart | Event::DocumentStart(..), _) => {}
-                (Event::StreamEnd | Event::DocumentEnd, _) => break,
-                found => return self.value(found),
+                (Event::StreamEnd, _) => return Ok(Value::Null),
+                found => {
+                    let value = self.value(found)?;
+                    return self.end().map(|()| value);
+                }
             }
         }
-        Ok(Value::Null)
     }
 
-    fn next(&mut self) -> Result<Found<'a>, Failure> {
-        match self.parser.next_event() {
-            Some(event) => Ok(event?),
-            None => Err(Failure::at(Span::default(), "the document ends inside a value")),
+    /// Makes sure that nothing follows the value. kubectl would ignore it, and so lose, for example, the second of two objects
+    /// in braces.
+    fn end(&mut self) -> Result<(), YamlError> {
+        loop {
+            match self.next()? {
+                (Event::DocumentEnd, _) => {}
+                (Event::StreamEnd, _) => return Ok(()),
+                (_, span) => {
+                    return Err(YamlError::at(span.start, "there is text after the end of the document's value"));
+                }
+            }
         }
     }
 
-    fn value(&mut self, (event, span): Found<'a>) -> Result<Value, Failure> {
+    fn next(&mut self) -> Result<Found<'a>, YamlError> {
+        steps::add(1);
+        let Some(event) = self.parser.next_event() else {
+            return Err(YamlError::at(Marker::default(), "the document ends inside a value"));
+        };
+        // A tab may be why the parser lost its way.
+        let (event, span) = event.or_else(|error| self.strict.indentation(*error.marker()).and(Err(error.into())))?;
+        self.strict.judge(&event, span)?;
+        Ok((event, span))
+    }
+
+    fn value(&mut self, (event, span): Found<'a>) -> Result<Value, YamlError> {
         let (value, anchor) = match event {
             Event::Alias(id) => return self.repeat(id, span),
             Event::Scalar(text, style, anchor, tag) => {
                 let value = scalar(&text, style, tag.as_deref()).and_then(Scalar::into_value);
-                (value.map_err(|problem| Failure::at(span, problem))?, anchor)
+                (value.map_err(|problem| YamlError::at(span.start, problem))?, anchor)
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.enter(span)?;
@@ -179,7 +196,7 @@ impl<'a> Loader<'a> {
                 self.enter(span)?;
                 (self.mapping()?, anchor)
             }
-            _ => return Err(Failure::at(span, "there is no value")),
+            _ => return Err(YamlError::at(span.start, "there is no value")),
         };
         if matches!(value, Value::Array(_) | Value::Object(_)) {
             self.depth -= 1;
@@ -191,37 +208,40 @@ impl<'a> Loader<'a> {
     }
 
     /// Keeps what an anchor stands for.
-    fn keep(&mut self, anchor: usize, value: &Value, span: Span) -> Result<(), Failure> {
-        self.charge(value, span)?;
-        self.anchors.insert(anchor, value.clone());
+    fn keep(&mut self, anchor: usize, value: &Value, span: Span) -> Result<(), YamlError> {
+        let (size, depth) = (size(value), depth(value));
+        self.spend(size, span)?;
+        self.anchors.insert(anchor, Anchored { value: value.clone(), size, depth });
         Ok(())
     }
 
-    fn enter(&mut self, span: Span) -> Result<(), Failure> {
+    fn enter(&mut self, span: Span) -> Result<(), YamlError> {
         self.depth += 1;
-        if self.depth > DEEPEST { Err(Failure::at(span, too_deep())) } else { Ok(()) }
+        if self.depth > DEEPEST { Err(YamlError::at(span.start, too_deep())) } else { Ok(()) }
     }
 
     /// What an anchor stands for.
-    fn repeat(&mut self, id: usize, span: Span) -> Result<Value, Failure> {
-        let Some(value) = self.anchors.get(&id) else {
+    fn repeat(&mut self, id: usize, span: Span) -> Result<Value, YamlError> {
+        let Some(&Anchored { size, depth, .. }) = self.anchors.get(&id) else {
             let name = span.slice(self.text).unwrap_or("*").trim_start_matches('*');
-            return Err(Failure::at(span, format!("the value of the anchor {name} contains itself")));
+            return Err(YamlError::at(span.start, format!("the value of the anchor {name} contains itself")));
         };
-        if self.depth + depth(value) > DEEPEST {
-            return Err(Failure::at(span, too_deep()));
+        if self.depth + depth > DEEPEST {
+            return Err(YamlError::at(span.start, too_deep()));
         }
-        let size = size(value);
-        self.allowance = self.allowance.checked_sub(size).ok_or_else(|| excessive(span))?;
-        Ok(value.clone())
+        self.spend(size, span)?;
+        Ok(self.anchors[&id].value.clone())
     }
 
-    fn charge(&mut self, value: &Value, span: Span) -> Result<(), Failure> {
-        self.allowance = self.allowance.checked_sub(size(value)).ok_or_else(|| excessive(span))?;
+    /// Counts a copy of a value of this size, whose work is that of its values.
+    fn spend(&mut self, size: usize, span: Span) -> Result<(), YamlError> {
+        let excessive = || YamlError::at(span.start, "its aliases repeat too much");
+        self.allowance = self.allowance.checked_sub(size).ok_or_else(excessive)?;
+        steps::add(size / size_of::<Value>());
         Ok(())
     }
 
-    fn sequence(&mut self) -> Result<Value, Failure> {
+    fn sequence(&mut self) -> Result<Value, YamlError> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -231,7 +251,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn mapping(&mut self) -> Result<Value, Failure> {
+    fn mapping(&mut self) -> Result<Value, YamlError> {
         let mut map = Map::new();
         // The keys that only a merge has set: the mapping may set them once more.
         let mut merged = HashSet::new();
@@ -249,13 +269,13 @@ impl<'a> Loader<'a> {
             let value = self.next()?;
             let value = self.value(value)?;
             if map.contains_key(&key) && !merged.remove(&key) {
-                return Err(Failure::at(span, format!("the key {key:?} occurs twice in the same mapping")));
+                return Err(YamlError::at(span.start, twice(&key)));
             }
             map.insert(key, value);
         }
     }
 
-    fn key(&mut self, (event, span): Found<'a>) -> Result<String, Failure> {
+    fn key(&mut self, (event, span): Found<'a>) -> Result<String, YamlError> {
         let key = match event {
             Event::Scalar(text, style, anchor, tag) => match scalar(&text, style, tag.as_deref()) {
                 Ok(key) => {
@@ -277,11 +297,11 @@ impl<'a> Loader<'a> {
                 Value::Array(_) | Value::Object(_) => Err("a key is a list or a mapping".to_owned()),
             },
         };
-        key.map_err(|problem| Failure::at(span, problem))
+        key.map_err(|problem| YamlError::at(span.start, problem))
     }
 
     /// Takes over the entries of other mappings. As in go-yaml, they replace those before the merge, and of a list the first counts.
-    fn merge(&mut self, map: &mut Map<String, Value>, merged: &mut HashSet<String>) -> Result<(), Failure> {
+    fn merge(&mut self, map: &mut Map<String, Value>, merged: &mut HashSet<String>) -> Result<(), YamlError> {
         let found = self.next()?;
         let span = found.1;
         let is_list = matches!(found.0, Event::SequenceStart(..));
@@ -292,7 +312,7 @@ impl<'a> Loader<'a> {
         };
         for source in sources.into_iter().rev() {
             let Value::Object(source) = source else {
-                return Err(Failure::at(span, "a merge needs a mapping, or a list of mappings"));
+                return Err(YamlError::at(span.start, "a merge needs a mapping, or a list of mappings"));
             };
             for (key, value) in source {
                 if !map.contains_key(&key) {
@@ -328,14 +348,11 @@ fn of_yaml(tag: &Tag) -> Option<String> {
     format!("{}{}", tag.handle(), tag.suffix()).strip_prefix("tag:yaml.org,2002:").map(str::to_owned)
 }
 
-fn excessive(span: Span) -> Failure {
-    Failure::at(span, "its aliases repeat too much")
-}
-
 /// About how many bytes of memory a value takes.
 fn size(value: &Value) -> usize {
     const NODE: usize = size_of::<Value>();
     const ENTRY: usize = 96;
+    steps::add(1);
     match value {
         Value::String(text) => NODE + text.len(),
         Value::Array(items) => NODE + items.iter().map(size).sum::<usize>(),
@@ -347,6 +364,7 @@ fn size(value: &Value) -> usize {
 }
 
 fn depth(value: &Value) -> usize {
+    steps::add(1);
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),

@@ -20,9 +20,9 @@ fn field_is_on_its_line_or_on_that_of_the_nearest_field_around_it() {
         ("a missing one at the top", "metadata.name", 13),
         ("a key in brackets", "spec[after]", 22),
     ];
-    let document = Document { line: 11, text: YAML.to_owned() };
+    let document = Document::yaml(11, YAML.to_owned());
     for (sentence, field, want) in rows {
-        assert_eq!(Lines::of(&document).line_of(0, field), want, "{sentence}");
+        assert_eq!(Lines::of(&document).line_of(field), want, "{sentence}");
     }
 }
 
@@ -30,8 +30,8 @@ fn field_is_on_its_line_or_on_that_of_the_nearest_field_around_it() {
 fn object_of_a_list_and_indented_json_are_followed_too() {
     let list = "kind: List\nitems:\n- kind: a\n- kind: b\n  spec:\n    x: 1\n";
     let json = "{\n  \"kind\": \"a\",\n  \"spec\": {\n    \"x\": 1\n  }\n}\n";
-    for (text, item, want) in [(list, 1, 6), (list, 0, 3), (json, 0, 4)] {
-        let document = Document { line: 1, text: text.to_owned() };
-        assert_eq!(Lines::of(&document).line_of(item, "spec.x"), want, "{text}");
+    for (text, field, want) in [(list, "items[1].spec.x", 6), (list, "items[0].spec.x", 3), (json, "spec.x", 4)] {
+        let document = Document::yaml(1, text.to_owned());
+        assert_eq!(Lines::of(&document).line_of(field), want, "{text}");
     }
 }

@@ -108,7 +108,9 @@ fn files_have_the_same_values_for_check_next_and_dev() {
     let dump = (0..3000).map(|number| json(&format!("a{number}"))).collect();
     let (ttl, commit) = ("/spec/jobTemplate/spec/ttlSecondsAfterFinished", "/metadata/labels/commit");
     let sha = plain.replace("  name: a\n", "  name: a\n  labels:\n    commit: 83e2010\n");
-    let rows: [(&str, Vec<u8>, usize, &str, Value); 14] = [
+    let nested = json!({"apiVersion": "v1", "kind": "List", "items": [json("one"), json("two")]});
+    let lists = json!({"apiVersion": "v1", "kind": "List", "items": [nested, json("three")]}).to_string();
+    let rows: [(&str, Vec<u8>, usize, &str, Value); 17] = [
         ("33 lines of comments", manifest(&"      # why\n".repeat(33)).into(), 1, "/kind", json!("CronJob")),
         ("a float of Helm", manifest("      ttlSecondsAfterFinished: 1.2096e+06\n").into(), 1, ttl, json!(1_209_600)),
         ("a fraction of zero", manifest("      ttlSecondsAfterFinished: 3.0\n").into(), 1, ttl, json!(3)),
@@ -118,6 +120,9 @@ fn files_have_the_same_values_for_check_next_and_dev() {
         ("a dump of 3,000", list(dump).into(), 3000, "/metadata/name", json!("a0")),
         ("JSON after JSON", format!("{}\n{}\n", json("one"), json("two")).into(), 2, "/metadata/name", json!("one")),
         ("a list with a type", list(vec![item("one"), item("two")]).into(), 2, "/apiVersion", json!("batch/v1")),
+        ("a list in a list", lists.into(), 3, "/metadata/name", json!("three")),
+        ("YAML after JSON", format!("{}\n---\n{plain}", json("one")).into(), 2, "/metadata/name", json!("one")),
+        ("JSON with tabs", json("one").to_string().replace(',', ",\n\t").into(), 1, "/metadata/name", json!("one")),
         ("UTF-16, little endian", utf16(0xfeff, u16::to_le_bytes), 1, "/metadata/name", json!("a")),
         ("UTF-16, big endian", utf16(0xfeff, u16::to_be_bytes), 1, "/metadata/name", json!("a")),
         ("a byte order mark", [b"\xef\xbb\xbf", plain.as_bytes()].concat(), 1, "/metadata/name", json!("a")),
@@ -136,6 +141,21 @@ fn files_that_kubectl_refuses_have_one_error_with_its_line() {
     let twice = manifest("      template:\n        metadata: {labels: {a: b}}\n");
     let rows = [
         ("a key twice", twice, "11: not YAML: the key \"template\" occurs twice in the same mapping [not-yaml]"),
+        (
+            "a value behind a marker",
+            format!("{}--- {}\n", manifest(""), json("b")),
+            "14: not YAML: after --- only a comment may follow on the same line; kubectl refuses this document and all after it [not-yaml]",
+        ),
+        (
+            "a second JSON value in a document of YAML",
+            format!("{}---\n{}\n{}\n", manifest(""), json("b"), json("c")),
+            "16: not YAML: there is text after the end of the document's value [not-yaml]",
+        ),
+        (
+            "YAML after two JSON values",
+            format!("{}\n{}\n{}", json("a"), json("b"), manifest("")),
+            "3: not YAML: after two JSON values only JSON may follow; kubectl refuses what is here, and all after it [not-yaml]",
+        ),
         (
             "the second of two JSON values",
             format!("{}\n{{\"a\":", json("a")),

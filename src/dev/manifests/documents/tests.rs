@@ -1,11 +1,35 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
 use super::*;
+
+/// The documents of a text: their lines and texts, or what is wrong with them.
+fn read(text: &str) -> Vec<(usize, String)> {
+    let of = |document: &Document| match document.form {
+        Form::Refused(problem) => (document.line, problem.to_owned()),
+        Form::Json | Form::Yaml => (document.line, document.text.clone()),
+    };
+    documents(text).iter().map(of).collect()
+}
 
 #[test]
 #[allow(clippy::type_complexity)]
-fn documents_of_yaml_and_json_have_their_lines() {
-    let rows: [(&str, &str, &[(usize, &str)]); 10] = [
+fn documents_of_yaml_and_json_are_those_of_kubectl_and_have_their_lines() {
+    let rows: [(&str, &str, &[(usize, &str)]); 22] = [
+        ("nothing", "", &[(1, "")]),
         ("YAML", "a: 1\n---\nb: 2\n", &[(1, "a: 1\n"), (2, "\nb: 2\n")]),
-        ("JSON", "{\"a\": 1}\n", &[(1, "{\"a\": 1}\n")]),
+        ("a comment behind a marker", "a: 1\n--- # b\nb: 2\n---#c\n", &[(1, "a: 1\n"), (2, " # b\nb: 2\n")]),
+        ("line ends of Windows", "a: 1\r\n---\r\nb: 2\r\n", &[(1, "a: 1\n"), (2, "\nb: 2\n")]),
+        (
+            "a value behind a marker",
+            "a: 1\n--- {b: 2}\nc: 3\n---\nd: 4\n",
+            &[(1, "a: 1\n"), (2, AFTER_MARKER), (4, "\nd: 4\n")],
+        ),
+        ("a text behind a marker", "--- >\n  b\n", &[(1, AFTER_MARKER)]),
+        ("four dashes", "a: 1\n----\nb: 2\n", &[(1, "a: 1\n"), (2, AFTER_MARKER)]),
+        ("a marker with indentation is a text", "a:\n  ---\n", &[(1, "a:\n  ---\n")]),
+        ("JSON", "{\"a\": 1}\n", &[(1, "{\"a\": 1}")]),
         ("JSON after JSON", "{\"a\": 1}\n{\"b\": 2}\n", &[(1, "{\"a\": 1}"), (2, "{\"b\": 2}")]),
         (
             "on the same line",
@@ -17,20 +41,95 @@ fn documents_of_yaml_and_json_have_their_lines() {
             "\n{\n  \"a\": 1\n}\n\n{\n  \"b\": 2\n}\n",
             &[(2, "{\n  \"a\": 1\n}"), (6, "{\n  \"b\": 2\n}")],
         ),
-        (
-            "between markers",
-            "a: 1\n---\n{\"b\": 2}\n{\"c\": 3}\n",
-            &[(1, "a: 1\n"), (3, "{\"b\": 2}"), (4, "{\"c\": 3}")],
-        ),
-        ("the second one broken", "{\"a\": 1}\n\n{\"b\": \n", &[(1, "{\"a\": 1}"), (3, "{\"b\": \n")]),
-        ("a comment after JSON", "{\"a\": 1}\n# words\n", &[(1, "{\"a\": 1}\n# words\n")]),
-        ("braces of YAML", "{a: 1}\n", &[(1, "{a: 1}\n")]),
         ("braces in a text", "{\"a\": \"}{\"}\n{\"b\": \"{\"}", &[(1, "{\"a\": \"}{\"}"), (2, "{\"b\": \"{\"}")]),
+        ("a comment after JSON", "{\"a\": 1}\n# words\n", &[(1, "{\"a\": 1}")]),
+        ("YAML after JSON", "{\"a\": 1}\n---\nb: 2\n", &[(1, "{\"a\": 1}"), (2, "\nb: 2\n")]),
+        (
+            "YAML with indentation after JSON",
+            "{\"a\": 1}\n  b: 2\n  c: 3\n",
+            &[(1, "{\"a\": 1}"), (1, "\n  b: 2\n  c: 3\n")],
+        ),
+        (
+            "YAML after two of JSON",
+            "{\"a\": 1}\n{\"b\": 2}\n---\nc: 3\n",
+            &[(1, "{\"a\": 1}"), (2, "{\"b\": 2}"), (3, AFTER_JSON)],
+        ),
+        (
+            "a comment after two of JSON",
+            "{\"a\": 1}\n{\"b\": 2}\n# c\n",
+            &[(1, "{\"a\": 1}"), (2, "{\"b\": 2}"), (3, AFTER_JSON)],
+        ),
+        (
+            "JSON after YAML is YAML",
+            "a: 1\n---\n{\"b\": 2}\n{\"c\": 3}\n",
+            &[(1, "a: 1\n"), (2, "\n{\"b\": 2}\n{\"c\": 3}\n")],
+        ),
+        ("the second value of JSON broken", "{\"a\": 1}\n\n{\"b\": \n", &[(1, "{\"a\": 1}"), (1, "\n\n{\"b\": \n")]),
+        ("braces of YAML", "{a: 1}\n---\n{b: 2}\n", &[(1, "{a: 1}\n"), (2, "\n{b: 2}\n")]),
+        ("comments alone", "# a\n---\n# b\n", &[(2, "\n# b\n")]),
     ];
     for (name, text, want) in rows {
-        let documents = documents(text);
-        let got: Vec<(usize, &str)> =
-            documents.iter().map(|document| (document.line, document.text.as_str())).collect();
-        assert_eq!(got, want, "{name}");
+        let want: Vec<(usize, String)> = want.iter().map(|(line, text)| (*line, (*text).to_owned())).collect();
+        assert_eq!(read(text), want, "{name}");
+    }
+}
+
+#[test]
+fn errors_have_their_line_and_column_in_the_file() {
+    let rows = [
+        (
+            "{\"a\": 1} {\"b\": {\"c\": 1,\n\"c\": 2}}",
+            "line 2 column 3: the key \"c\" occurs twice in the same mapping",
+        ),
+        ("{\"a\": 1} {\"b\": 1, \"b\": 2}", "line 1 column 21: the key \"b\" occurs twice in the same mapping"),
+        ("a: 1\n---\n\nb: [\n", "line 4 column 4: the bracket [ is not closed"),
+        ("---\n{\"b\": 2}\n{\"c\": 3}\n", "line 3 column 1: there is text after the end of the document's value"),
+        ("a: 1\n---\n\na: @daily\n", "line 4: a value that begins with @ needs quotes: a: \"@daily\""),
+    ];
+    for (text, want) in rows {
+        let found = documents(text).iter().find_map(|document| document.objects().err());
+        assert_eq!(found.unwrap().to_string(), want, "{text}");
+    }
+}
+
+#[test]
+fn items_of_lists_and_of_lists_among_them_are_objects() {
+    let inner = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "C"}, {"name": "d"}]});
+    let rows = [
+        ("no list", json!({"kind": "A"}), vec![("x", json!({"kind": "A"}))]),
+        ("nothing", Value::Null, vec![]),
+        ("an empty list", json!({"kind": "List", "items": []}), vec![]),
+        ("null for a list", json!({"kind": "List", "items": null}), vec![]),
+        ("a list without a kind", json!({"items": [1]}), vec![("x", json!({"items": [1]}))]),
+        ("items that are no list", json!({"kind": "A", "items": {}}), vec![("x", json!({"kind": "A", "items": {}}))]),
+        (
+            "a typed list",
+            json!({"apiVersion": "v", "kind": "AList", "items": [{"name": "a"}, {"kind": "B"}, {"kind": "", "apiVersion": ""}]}),
+            vec![
+                ("items[0].x", json!({"apiVersion": "v", "kind": "A", "name": "a"})),
+                ("items[1].x", json!({"kind": "B"})),
+                ("items[2].x", json!({"apiVersion": "v", "kind": "A"})),
+            ],
+        ),
+        (
+            "a list of another name",
+            json!({"apiVersion": "v", "kind": "A", "items": [{"name": "a"}]}),
+            vec![("items[0].x", json!({"apiVersion": "v", "kind": "A", "name": "a"}))],
+        ),
+        (
+            "a list in a list, whose items have no kind of it",
+            json!({"apiVersion": "v1", "kind": "List", "items": [inner, {"kind": "B"}]}),
+            vec![
+                ("items[1].x", json!({"kind": "B"})),
+                ("items[0].items[0].x", json!({"kind": "C"})),
+                ("items[0].items[1].x", json!({"name": "d"})),
+            ],
+        ),
+    ];
+    for (name, value, want) in rows {
+        let found: Vec<(String, Value)> =
+            expand(value).into_iter().map(|(place, object)| (place.field("x"), object)).collect();
+        let want: Vec<(String, Value)> = want.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
+        assert_eq!(found, want, "{name}");
     }
 }

@@ -1,0 +1,103 @@
+//! Reads a JSON value as kubectl and the API server do.
+//!
+//! Guarantees: a number without a fraction is an integer, however it is written, as in YAML. A key that occurs twice is an error,
+//! although kubectl takes the last. Pure.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::scalars::float;
+use super::yaml::{DEEPEST, YamlError, too_deep, twice};
+
+/// The value of a JSON text.
+///
+/// # Errors
+/// The first fault.
+pub(super) fn read(text: &str) -> Result<Value, YamlError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    Nested(0).deserialize(&mut deserializer).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let words = error.to_string();
+        let problem = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words).to_owned();
+        YamlError { line: line.max(1), column: Some(column), problem }
+    })
+}
+
+/// A value inside of so many lists and mappings.
+#[derive(Clone, Copy)]
+struct Nested(usize);
+
+impl Nested {
+    fn inner<E: Error>(self) -> Result<Self, E> {
+        if self.0 < DEEPEST { Ok(Self(self.0 + 1)) } else { Err(E::custom(too_deep())) }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Nested {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Nested {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(float(number).unwrap_or_default())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let (inner, mut items) = (self.inner()?, Vec::new());
+        while let Some(item) = access.next_element_seed(inner)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let (inner, mut map) = (self.inner()?, Map::new());
+        while let Some(key) = access.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(twice(&key)));
+            }
+            let value = access.next_value_seed(inner)?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests;
