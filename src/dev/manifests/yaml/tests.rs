@@ -6,6 +6,8 @@ use serde_json::json;
 use super::super::scalars::float;
 use super::*;
 
+mod drawn;
+
 /// A document, and what kubectl's reader makes of it.
 #[derive(Deserialize)]
 struct Recorded {
@@ -240,6 +242,50 @@ fn scalars_have_the_values_of_the_reader_of_kubectl_itself() {
         documents.len(),
         &different[..different.len().min(20)]
     );
+}
+
+/// A kind of drawn documents that this reader takes otherwise than kubectl.
+struct Kind {
+    /// How many there are.
+    number: usize,
+    /// Whether a document is one, by its text, what is read, and what kubectl reads.
+    is_of: fn(&str, &str, &str) -> bool,
+}
+
+const fn kind(number: usize, is_of: fn(&str, &str, &str) -> bool) -> Kind {
+    Kind { number, is_of }
+}
+
+/// All kinds; the first that fits counts. docs/reliability.md has the same table in words.
+const KINDS: [Kind; 11] = [
+    kind(28, |_, ours, _| ours.contains("occurs twice in the same mapping")),
+    kind(19, |text, ours, _| ours.contains("text after the end of the document") || text.contains("\n...\n")),
+    kind(160, |_, ours, _| ours.contains("comments must be separated from other tokens")),
+    kind(55, |_, ours, _| ours.contains("or its next line is not indented")),
+    kind(20, |_, _, theirs| theirs.contains("did not find expected ',' or '}'")),
+    kind(16, |_, ours, _| ours.contains("a tab is used for indentation")),
+    kind(9, |_, ours, _| ours.contains("the colon after a key needs a space")),
+    kind(9, |_, ours, _| ours.contains("plain scalar cannot start with '-'")),
+    kind(3, |_, ours, _| ours.contains("could not find the ':' after a key")),
+    kind(1, |_, ours, _| ours.contains("a text with a ? needs quotes")),
+    kind(10, |text, ours, _| text.contains(['!', '&']) || ours.contains("there is no anchor")),
+];
+
+#[test]
+fn drawn_documents_differ_from_the_reader_of_kubectl_itself_in_known_ways() {
+    let test = "drawn_documents_differ_from_the_reader_of_kubectl_itself_in_known_ways";
+    let Some(recorded) = recorded(test, &drawn::documents(1, 20_000)) else { return };
+    let (mut counts, mut unknown) = ([0; KINDS.len()], Vec::new());
+    for row in &recorded {
+        let Some((ours, theirs)) = difference(row) else { continue };
+        let of_kubectl = theirs.as_ref().unwrap_or_else(|error| error);
+        match KINDS.iter().position(|kind| (kind.is_of)(&row.yaml, &ours, of_kubectl)) {
+            Some(kind) => counts[kind] += 1,
+            None => unknown.push(format!("{:?}: {ours}, and not {theirs:?}", row.yaml)),
+        }
+    }
+    assert!(unknown.is_empty(), "{} of {}: {unknown:#?}", unknown.len(), recorded.len());
+    assert_eq!(counts, KINDS.map(|kind| kind.number));
 }
 
 #[test]
