@@ -147,12 +147,11 @@ async fn act_and_conclude<C: JobControl + CronJobControl>(
     template: Option<LongTemplate>,
     now: DateTime<Utc>,
 ) -> SyncReport {
-    let attempted = match course.attempt() {
-        Some(attempt) => act(control, hooks, observation, attempt, course.cron_job(), template).await,
-        None => {
-            drop(template);
-            Attempted::default()
-        }
+    let attempted = if let Some(attempt) = course.attempt() {
+        act(control, hooks, observation, attempt, course.cron_job(), template).await
+    } else {
+        drop(template);
+        Attempted::default()
     };
     let (conclusion, began) = (conclude(course, &attempted), Instant::now());
     let (mut settlement, prune_failed) = prune_first(control, hooks, observation, conclusion, now).await;

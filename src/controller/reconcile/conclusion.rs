@@ -75,7 +75,7 @@ impl Conclusion<'_> {
         let Self { mut sync, outcome, is_put_off, is_refused, deleted_for, mut prune, .. } = self;
         let blocked = blocked(sync.observation, &sync.draft, &outcome, deleted_for, sync.now);
         if is_put_off {
-            return Settlement { is_refused, blocked, ..sync.draft.put_off(outcome) };
+            return Settlement { blocked, is_refused, ..sync.draft.put_off(outcome) };
         }
         for (job, reply) in pruned {
             sync.conclude_pruning(&job, &reply);
@@ -88,7 +88,7 @@ impl Conclusion<'_> {
         if draft.base.controller_kind.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(observation, &draft, &outcome, now));
         }
-        Settlement { prune, unrecorded, not_pruned, is_refused, blocked, ..draft.settle(outcome) }
+        Settlement { prune, unrecorded, not_pruned, blocked, is_refused, ..draft.settle(outcome) }
     }
 }
 

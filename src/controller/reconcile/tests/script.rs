@@ -23,6 +23,7 @@ pub struct Case {
 
 /// The first request that has no answer yet, or the end.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one at a time")]
 pub enum Plan {
     Lookup(Vec<Lookup>),
     Replace { victims: Vec<Victim> },
@@ -41,6 +42,7 @@ impl Case {
     }
 
     /// What became of the attempt, or what is to be answered first.
+    #[allow(clippy::result_large_err, reason = "one at a time")]
     fn attempted(&self, attempt: &Attempt) -> Result<Attempted, Plan> {
         let Attempt { slot, victims, then, .. } = attempt;
         let mut attempted = Attempted { is_overtaken: self.is_overtaken, ..Attempted::default() };
@@ -81,6 +83,7 @@ impl DerefMut for Case {
 }
 
 /// Goes through the sync up to the first request without an answer.
+#[allow(clippy::result_large_err, reason = "one at a time")]
 pub fn reconcile(case: &Case, now: DateTime<Utc>) -> Plan {
     let course = match decide(case, now) {
         Decision::Read(lookups) => return Plan::Lookup(lookups),
