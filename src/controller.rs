@@ -336,6 +336,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 self.wait_for_the_past(key);
                 decision_log::done();
             }
+            Ok(Outcome::Again) => self.requeue_at_once(key, "more Jobs to look for"),
             // The template budget enqueues the key again.
             Ok(Outcome::AwaitTemplate) => {}
             Ok(Outcome::Requeue(requeue)) => {
@@ -343,9 +344,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 self.requeue_at_slot(key, requeue.slot);
             }
             Ok(Outcome::SettleLater { next }) => {
-                self.parts.queue.forget(key);
-                decision_log::requeued("status to write");
-                self.parts.queue.add(key.clone());
+                self.requeue_at_once(key, "status to write");
                 if let Some(next) = next {
                     self.requeue_at_slot(key, next.slot);
                 }
@@ -371,26 +370,25 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         };
         self.warn_of_name_conflict(&cached);
         self.warn_of_unknown_policies(&cached);
-        let recalled = self.recall(cached);
-        let jobs = self.get_jobs_to_be_reconciled(&recalled);
+        let recollection = self.recall(cached);
+        let jobs = self.get_jobs_to_be_reconciled(&recollection);
         let epoch = self.epoch.load(Ordering::Relaxed);
-        let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
-        observation.view_is_suspect = recalled.is_suspect || recalled.confirmed < epoch;
+        let mut observation = Observation::new(recollection.cron_job, jobs, self.parts.local_zone);
+        observation.view_is_suspect = recollection.is_suspect || recollection.confirmed < epoch;
         observation.publish = self.parts.publish;
         let is_shared = self.parts.manage == Manage::Annotated;
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
         observation.takeover_wait = self.takeover.wait();
-        observation.recalled = recalled.recalled;
+        observation.recalled = recollection.recalled;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
-        if recalled.timed_out {
+        if recollection.timed_out {
             observation.patience = Patience::Longest;
         }
-        let hooks = ControllerHooks { controller: self, epoch };
-        let now = self.parts.clock.now();
+        let (hooks, now) = (ControllerHooks { controller: self, epoch }, self.parts.clock.now());
         let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
-        self.remember_patience(key, &outcome, recalled.timed_out);
+        self.remember_patience(key, &outcome, recollection.timed_out);
         outcome
     }
 
@@ -440,11 +438,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.parts.manage.takes(&mut CronJob::clone(&live)) {
             return Outcome::Failed(Failure::HandedOverAgain(key.clone()));
         }
-        let recalled = self.recall(live);
-        let jobs = self.get_jobs_to_be_reconciled(&recalled);
-        let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
-        observation.ownership = Ownership::Released { begun: recalled.begun.map(|begun| begun.slot) };
-        observation.recalled.carried = recalled.recalled.carried;
+        let recollection = self.recall(live);
+        let jobs = self.get_jobs_to_be_reconciled(&recollection);
+        let mut observation = Observation::new(recollection.cron_job, jobs, self.parts.local_zone);
+        observation.ownership = Ownership::Released { begun: recollection.begun.map(|begun| begun.slot) };
+        observation.recalled.carried = recollection.recalled.carried;
         let hooks = ControllerHooks { controller: self, epoch: self.epoch.load(Ordering::Relaxed) };
         let now = self.parts.clock.now();
         self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await)
@@ -455,8 +453,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// the watch shows in between would otherwise be in neither.
     ///
     /// Matches upstream `getCronJobJobsByIndexer`, which has no order.
-    fn get_jobs_to_be_reconciled(&self, recalled: &Recollection) -> Vec<Arc<Job>> {
-        let Recollection { cron_job, created, deleted, .. } = recalled;
+    fn get_jobs_to_be_reconciled(&self, recollection: &Recollection) -> Vec<Arc<Job>> {
+        let Recollection { cron_job, created, deleted, .. } = recollection;
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
@@ -477,6 +475,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             decision_log::queued(&key, why);
             self.parts.queue.add(key);
         }
+    }
+
+    fn requeue_at_once(&self, key: &ObjectName, why: &'static str) {
+        self.parts.queue.forget(key);
+        decision_log::requeued(why);
+        self.parts.queue.add(key.clone());
     }
 
     fn requeue_at_slot(&self, key: &ObjectName, slot: DateTime<Utc>) {

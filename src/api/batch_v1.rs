@@ -42,7 +42,7 @@ pub enum ConcurrencyPolicy {
     /// Start the new Job beside the running ones.
     #[default]
     Allow,
-    /// Skip the slot.
+    /// Hold the slot until none runs, or its starting deadline has passed.
     Forbid,
     /// Delete the running Jobs, then start the new one.
     Replace,

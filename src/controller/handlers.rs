@@ -1,7 +1,8 @@
 //! Event handlers for the controller's informers.
 //!
 //! Guarantees:
-//! - A handler only reads the stores, adds to the queue, and counts Jobs that another controller started.
+//! - A handler calls no API: it reads the stores, adds to the queue, remembers what the caches no longer show, and reports what
+//!   cannot be read.
 //! - A Job enqueues the CronJob that controls it; on a change of owner, the old one too.
 //! - A new CronJob goes before keys that wait to be settled.
 //! - A changed schedule is requeued at its next slot; any other change is synced at once.

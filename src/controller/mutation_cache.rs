@@ -1,4 +1,4 @@
-//! Objects of one CronJob that this process wrote, or read live, and that the caches do not show yet.
+//! What the caches do not show of one CronJob: objects that this process wrote or read live, and Jobs that are gone.
 //!
 //! Guarantees: a sync sees this process's own writes, however long the watch is silent. It neither repeats requests nor
 //! decides on a cache older than its own writes. A slot whose Job came and went before the status listed it stays

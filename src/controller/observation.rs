@@ -86,9 +86,9 @@ pub struct Recalled {
 /// The facts known about one CronJob.
 #[derive(Debug, Clone)]
 pub struct Observation {
-    /// The CronJob in the cache.
+    /// The newest version of the CronJob that is known: that of the cache, or one that this process wrote or read live.
     pub cron_job: Arc<CronJob>,
-    /// Its Jobs in the cache, without those that this process has deleted.
+    /// Its Jobs: those of the cache, with those that this process has created and without those that it has deleted.
     pub jobs: Vec<Arc<Job>>,
     /// What earlier syncs left.
     pub recalled: Recalled,

@@ -1,6 +1,6 @@
 //! What a sync does and how it ends, as [`decide`](super::reconcile::decide) and [`conclude`](super::reconcile::conclude) say it.
 //!
-//! Guarantee: an attempt and a settlement hold everything needed to carry them out; the sync looks nothing up on its own.
+//! Guarantee: an attempt and a settlement hold everything needed to carry them out, but for a long template.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -59,6 +59,8 @@ pub struct Attempted {
     /// Whether the CronJob changed, or the slot's starting deadline passed, while the sync waited for answers. Nothing
     /// more was sent for the slot then.
     pub is_overtaken: bool,
+    /// Why it could not be read whether it changed.
+    pub failure: Option<ApiError>,
 }
 
 /// One live read.
@@ -114,12 +116,10 @@ pub struct Settlement {
     pub unrecorded: Option<Uid>,
     /// How many more Jobs are beyond the limits.
     pub not_pruned: usize,
-    /// The decision about the due slots. It is used for logs and metrics, and for `backlog: 0`.
+    /// The decision about the due slots, for logs and metrics.
     pub verdict: Verdict,
     /// See [`Recalled::blocked`](super::observation::Recalled::blocked).
     pub blocked: Option<Blocked>,
-    /// Whether there are more references to Jobs that may be gone.
-    pub looks_again: bool,
     /// Whether the API server refused the create for good; `None` without a create.
     pub is_refused: Option<bool>,
     /// Findings about Jobs, for logs and metrics.
@@ -144,7 +144,7 @@ pub enum Verdict {
         /// Roughly how many earlier slots were not started.
         missed: Missed,
     },
-    /// The slot was skipped for good.
+    /// The slot is not started, for good or until what [holds](Skip::held) it is over.
     Skipped(Skip),
 }
 
@@ -251,6 +251,8 @@ pub struct Told {
 pub enum Outcome {
     /// No requeue: the next change of an object enqueues the key.
     Done,
+    /// No decision: there are more references to Jobs that may be gone. Requeue at once.
+    Again,
     /// Requeue at a slot.
     Requeue(Requeue),
     /// A Job was started and the status does not list it yet. Requeue after all keys that have a Job to start, and at
@@ -270,7 +272,7 @@ impl Outcome {
     pub fn next_slot(&self) -> Option<Requeue> {
         match self {
             Self::Requeue(next) | Self::SettleLater { next: Some(next) } => Some(*next),
-            Self::Done | Self::AwaitTemplate | Self::Failed(_) | Self::SettleLater { next: None } => None,
+            Self::Done | Self::Again | Self::AwaitTemplate | Self::Failed(_) | Self::SettleLater { next: None } => None,
         }
     }
 }
@@ -278,7 +280,7 @@ impl Outcome {
 /// When to requeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requeue {
-    /// The wall time at which the next slot is due.
+    /// The wall time: when the next slot is due, or something that holds or decides one may be over.
     pub slot: DateTime<Utc>,
 }
 

@@ -5,8 +5,8 @@
 //! what is written, recorded and pruned, and when the CronJob is looked at next.
 //!
 //! A Job is created before anything is pruned and before any status is written. With `settle_later`, pruning and the
-//! status are left to a later sync, so that Jobs of other CronJobs are created first. Only Replace deletes first: no
-//! new Job may start before the Job that it replaces is deleted.
+//! status are left to a later sync, so that Jobs of other CronJobs are created first. Only Jobs that are replaced, or stuck, are
+//! deleted before: no new Job may start beside them.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), except for
 //! the divergences listed in docs/divergences.md.
@@ -125,6 +125,8 @@ struct Sync<'a> {
     beyond_history: Vec<Arc<Job>>,
     /// Those of them that were active, and whose end is not reported if they are deleted.
     left_out: HashSet<Uid>,
+    /// Whether the ends of all children are recorded. None is deleted before that.
+    has_walked: bool,
     /// The children of a CronJob that has many.
     by_uid: OnceCell<HashMap<&'a Uid, &'a Arc<Job>>>,
     /// This sync started a Job, or found that an earlier one had.
@@ -151,6 +153,7 @@ impl<'a> Sync<'a> {
             draft,
             beyond_history,
             left_out: HashSet::new(),
+            has_walked: false,
             by_uid: OnceCell::new(),
             fired: false,
             starts: None,
@@ -170,10 +173,10 @@ impl<'a> Sync<'a> {
         self.adopt_begun_job()?;
         self.leave_out_pruned_jobs();
         self.walk_children()?;
-        self.drop_missing_jobs()?;
-        if self.draft.looks_again {
+        self.has_walked = true;
+        if self.drop_missing_jobs()?.is_break() {
             // References to Jobs that are gone must not hold a slot.
-            return Ok(Start::Nothing(Outcome::Done));
+            return Ok(Start::Nothing(Outcome::Again));
         }
         self.start_due_job()
     }
@@ -198,14 +201,18 @@ impl<'a> Sync<'a> {
     /// another create answers this instead.
     fn adopt_begun_job(&mut self) -> Decided<()> {
         let Ownership::Released { begun: Some(slot) } = self.observation.ownership else { return Ok(()) };
-        let cron_job = self.draft.base;
-        let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, slot));
+        let name = self.job_of(slot);
         if self.observation.jobs.iter().any(|job| job.name == name) {
             return Ok(());
         }
-        self.ask_for_jobs([&name])?;
-        match self.observation.live_job(&name) {
-            Some(Ok(job)) if job.is_child_of(cron_job) => self.draft.adopt(job, slot),
+        self.adopt_live(&name, slot)
+    }
+
+    /// Adopts the Job of that name, if it is there and a child.
+    fn adopt_live(&mut self, name: &ObjectName, slot: DateTime<Utc>) -> Decided<()> {
+        self.ask_for_jobs([name])?;
+        match self.observation.live_job(name) {
+            Some(Ok(job)) if job.is_child_of(self.draft.base) => self.draft.adopt(job, slot),
             Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
             _ => {}
         }
@@ -306,7 +313,7 @@ impl<'a> Sync<'a> {
             self.draft.warning("MissSchedule", missed_schedule(slot));
             return Ok(ControlFlow::Break(self.wait_for_next_slot(schedule)));
         }
-        let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, slot));
+        let name = self.job_of(slot);
         let running = self.draft.status.active.iter().any(|reference| reference.name == *name.name);
         if running || self.draft.status.last_schedule_time == Some(slot) {
             self.draft.verdict = Verdict::NothingDue;
@@ -362,7 +369,7 @@ impl<'a> Sync<'a> {
         {
             return Ok(None);
         }
-        let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, pending.slot));
+        let name = self.job_of(pending.slot);
         if self.observation.jobs.iter().any(|job| job.name == name) {
             return Ok(None);
         }
@@ -380,12 +387,7 @@ impl<'a> Sync<'a> {
             }
             return Ok(Some(ControlFlow::Continue(attempt)));
         }
-        self.ask_for_jobs([&name])?;
-        match self.observation.live_job(&name) {
-            Some(Ok(job)) if job.is_child_of(cron_job) => self.draft.adopt(job, pending.slot),
-            Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
-            _ => {}
-        }
+        self.adopt_live(&name, pending.slot)?;
         Ok(None)
     }
 
@@ -422,7 +424,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Sets no timer: only an edit of the CronJob starts the next sync.
+    /// Only an edit of the CronJob, or a clock that is set back, starts the next sync.
     fn wait_for_an_edit<T>(&mut self, why: Skip) -> ControlFlow<Outcome, T> {
         self.draft.verdict = Verdict::Skipped(why);
         ControlFlow::Break(Outcome::Done)
@@ -453,6 +455,12 @@ impl<'a> Sync<'a> {
 
     fn noun(&self) -> &'static str {
         self.draft.base.controller_kind.noun
+    }
+
+    /// The key of the Job of a slot.
+    fn job_of(&self, slot: DateTime<Utc>) -> ObjectName {
+        let cron_job = self.draft.base;
+        self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, slot))
     }
 
     /// The key of a Job, which is always in its CronJob's namespace.

@@ -1,6 +1,6 @@
 //! Requeues keys whose sync failed, and adjusts how many syncs run at a time.
 //!
-//! Guarantees: a key has a timer for its next slot after every sync, however it ends. The backoff depends on the scope
+//! Guarantees: a key has a timer for its next slot after every sync, unless it waits for the template budget. The backoff depends on the scope
 //! of the failure ([`FailureClass`]), and on how many of the same scope the key had since its last success.
 
 use std::time::Duration;
@@ -121,7 +121,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 pub(super) fn signal(outcome: &Outcome, took: Duration) -> Signal {
     let failure = match outcome {
         Outcome::SettleLater { .. } => return Signal::Created,
-        Outcome::Done | Outcome::Requeue(_) => return Signal::Succeeded,
+        Outcome::Done | Outcome::Again | Outcome::Requeue(_) => return Signal::Succeeded,
         Outcome::AwaitTemplate => return Signal::Neutral,
         Outcome::Failed(failure) => failure,
     };

@@ -122,8 +122,6 @@ pub struct Draft<'a> {
     pub startable: Option<DateTime<Utc>>,
     /// Whether the Jobs that keep it from starting ran when it came due.
     pub blocked_from_due: bool,
-    /// See [`Settlement::looks_again`].
-    pub looks_again: bool,
     edits: Edits,
     events: Vec<Event>,
     told: Vec<Told>,
@@ -144,7 +142,6 @@ impl<'a> Draft<'a> {
             verdict: Verdict::Open,
             startable: None,
             blocked_from_due: false,
-            looks_again: false,
             edits: carried.clone(),
             events: Vec::new(),
             told: Vec::new(),
@@ -346,7 +343,6 @@ impl<'a> Draft<'a> {
             not_pruned: 0,
             verdict: self.verdict,
             blocked: None,
-            looks_again: self.looks_again,
             is_refused: None,
             notes: self.notes,
             outcome,

@@ -1,7 +1,7 @@
 //! One sync of a CronJob: look, decide, act, conclude.
 //!
 //! Guarantees:
-//! - Nothing is decided here: [`decide`] and [`conclude`] do that, and between them [`act`] carries out one attempt.
+//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, [`act`] carries out one attempt.
 //! - Nothing is sent for a slot after the CronJob was changed, suspended or handed back while an answer was awaited.
 //! - Each read answers at least one open question, so a sync ends.
 //! - A sync writes the status once, or leaves it to the next sync.
@@ -97,7 +97,7 @@ pub struct SyncReport {
     pub events: Vec<Event>,
     /// Whether deletions from the history failed, or were not answered in time.
     pub prune_failed: bool,
-    /// Whether something is left because one sync deletes, and looks for, a limited number of Jobs.
+    /// Whether more of the history is to be deleted.
     pub again: bool,
 }
 
@@ -107,7 +107,7 @@ impl SyncReport {
     }
 }
 
-/// A CronJob with a long template, as it was read to create a Job. Dropped as soon as that is sent.
+/// A CronJob with a long template, as it was read to create a Job. Dropped when the create is answered.
 #[derive(Debug)]
 struct LongTemplate {
     cron_job: Arc<CronJob>,
@@ -284,10 +284,14 @@ async fn act<C: JobControl + CronJobControl>(
         }
     }
     let Then::Create { name, .. } = then else { return attempted };
-    // The template was let go: it is read again, by a later sync if others use up the budget now.
-    let is_whole = template.is_some() || cron_job.spec.job_template.omitted_bytes().is_none();
-    let is_known = is_whole || is_unchanged(control, hooks, cron_job, &mut template).await;
-    if !is_known || !hooks.is_current(cron_job, *slot) {
+    let mut is_current = hooks.is_current(cron_job, *slot);
+    if is_current && template.is_none() && cron_job.spec.job_template.omitted_bytes().is_some() {
+        // The template was let go: it is read again, by a later sync if others use up the budget now.
+        let is_unchanged = is_unchanged(control, hooks, cron_job, &mut template).await;
+        is_current = *is_unchanged.as_ref().unwrap_or(&false) && hooks.is_current(cron_job, *slot);
+        attempted.failure = is_unchanged.err();
+    }
+    if !is_current {
         attempted.is_overtaken = true;
         return attempted;
     }
@@ -303,16 +307,16 @@ async fn act<C: JobControl + CronJobControl>(
     attempted
 }
 
-/// Whether the CronJob is as it was when its long template was read, which is in `template` then.
+/// Whether the CronJob is as it was decided on. Its long template is in `template` then.
 async fn is_unchanged<C: CronJobControl>(
     control: &C,
     hooks: &impl SyncHooks,
     cron_job: &CronJob,
     template: &mut Option<LongTemplate>,
-) -> bool {
-    let Some(Ok(live)) = read_cron_job(control, hooks, cron_job, template).await else { return false };
+) -> Result<bool, ApiError> {
+    let Some(live) = read_cron_job(control, hooks, cron_job, template).await.transpose()? else { return Ok(false) };
     let is_same = live.uid == cron_job.uid && live.spec == cron_job.spec && live.same_policies(cron_job);
-    is_same && !live.deleting
+    Ok(is_same && !live.deleting && live.status.last_schedule_time == cron_job.status.last_schedule_time)
 }
 
 async fn create<C: JobControl>(
@@ -379,7 +383,6 @@ async fn settle<C: JobControl + CronJobControl>(
     end: Instant,
 ) -> SyncReport {
     let mut report = SyncReport::new(Arc::clone(&observation.cron_job), settlement.outcome);
-    report.again = settlement.looks_again && !matches!(report.outcome, Outcome::Failed(_));
     let cron_job = &report.cron_job;
     let (mut is_well, mut prune) = (true, settlement.prune);
     match settlement.status {

@@ -3,6 +3,7 @@
 //! Guarantees: the end of each Job that was active is reported once; a reference to a Job that is gone is dropped. A status may hold
 //! any number of references, and any number of Jobs may name the CronJob as their controller: one sync looks for few, and reports few.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::{Decided, Sync, failed, needs};
@@ -81,8 +82,8 @@ impl Sync<'_> {
     }
 
     /// Drops references to Jobs that the API server no longer has: of many, those of the first [`MOST_LOOKED_UP`]. If most of these
-    /// are gone, a sync that follows at once looks for the next.
-    pub(super) fn drop_missing_jobs(&mut self) -> Decided<()> {
+    /// are gone, breaks: a sync that follows at once looks for the next.
+    pub(super) fn drop_missing_jobs(&mut self) -> Decided<ControlFlow<()>> {
         let active = self.draft.status.active.iter();
         let mut unknown: Vec<_> = active
             .filter(|reference| self.child(&reference.uid).is_none())
@@ -105,7 +106,7 @@ impl Sync<'_> {
             }
         }
         // Otherwise those that are found would be looked for again and again.
-        self.draft.looks_again = more && 2 * (before - self.draft.status.active.len()) >= MOST_LOOKED_UP;
-        Ok(())
+        let most_are_gone = 2 * (before - self.draft.status.active.len()) >= MOST_LOOKED_UP;
+        Ok(if more && most_are_gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }

@@ -104,17 +104,24 @@ impl Sync<'_> {
                 Outcome::Failed(error.into())
             }
             Then::Wait(job) => self.wait_for_replaced(&job, slot, schedule),
-            Then::Create { missed, .. } => match &attempted.create {
-                Some(reply) => self.conclude_create(reply, slot, missed, schedule),
-                None => Outcome::Failed(Failure::Changed(self.draft.base.name.clone())),
+            Then::Create { missed, .. } => match (&attempted.create, &attempted.failure) {
+                (Some(reply), _) => self.conclude_create(reply, slot, missed, schedule),
+                (None, Some(error)) => Outcome::Failed(error.clone().into()),
+                (None, None) => Outcome::Failed(Failure::Changed(self.draft.base.name.clone())),
             },
         };
         if matches!(outcome, Outcome::Failed(_)) {
             return outcome;
         }
-        // The Job of an earlier slot may be the one that is in the way.
-        self.draft.startable = self.draft.startable.filter(|startable| *startable == slot);
-        self.and_then(slot, next, outcome)
+        if self.draft.startable == Some(slot) {
+            return self.and_then(slot, next, outcome);
+        }
+        // An earlier create was repeated: its Job may be the one that is in the way, or the slot that is due now follows.
+        self.draft.startable = None;
+        match next.filter(|_| attempted.create.is_some()) {
+            Some(next) => Outcome::Requeue(Requeue { slot: self.draft.base.due(next) }),
+            None => outcome,
+        }
     }
 
     /// Records the answers to the deletions of running Jobs. Breaks with the failure unless all are deleted.
@@ -199,6 +206,10 @@ impl Sync<'_> {
     /// The finished Jobs beyond the history limits that may go: those that the status lists as active, and the others.
     fn jobs_to_prune(&mut self, attempted: &Attempted) -> (Vec<Arc<Job>>, Vec<Arc<Job>>) {
         let base = self.draft.base;
+        // What became of the Jobs is not recorded yet.
+        if !self.has_walked {
+            return (Vec::new(), Vec::new());
+        }
         let beyond_history = if attempted.create.is_some() {
             history_victims(self.observation, base, true)
         } else {

@@ -124,7 +124,8 @@ fn one_sync_looks_for_few_jobs_of_many_references_and_another_follows_if_some_ar
         let settlement = settle(&observation);
         // The slot is decided about by the sync that follows.
         let left = if is_gone { 200 - MOST_LOOKED_UP } else { 200 + 1 };
-        assert_eq!((written(&settlement).active.len(), settlement.looks_again), (left, is_gone), "{sentence}");
+        let again = matches!(settlement.outcome, Outcome::Again);
+        assert_eq!((written(&settlement).active.len(), again), (left, is_gone), "{sentence}");
     }
 }
 
@@ -246,6 +247,24 @@ fn history_is_judged_on_the_version_that_was_read_live_like_the_policy() {
         let settlement = settle(&observation);
         assert_eq!((settlement.prune.len(), reasons(&settlement)), (0, vec!["UnexpectedJob"]), "{is_suspect}");
         assert!(matches!(settlement.outcome, Outcome::Done), "{is_suspect}");
+    }
+}
+
+/// Its deletion here would hide its success from later syncs.
+#[test]
+fn finished_job_is_not_pruned_by_a_sync_that_failed_before_it_recorded_its_end() {
+    let cached = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
+    let (by_hand, done) = (job("report-a", "a", json!({})), job("report-b", "b", finished("Complete")));
+    let error = Err(refusal(503, "ServiceUnavailable"));
+    for (sentence, is_suspect, jobs) in
+        [("before the walk", true, vec![&done]), ("during it", false, vec![&by_hand, &done])]
+    {
+        let mut observation = observe(&cached, &jobs);
+        observation.view_is_suspect = is_suspect;
+        observation.live.cron_job = Some(error.clone());
+        let settlement = settle(&observation);
+        assert!(matches!(settlement.outcome, Outcome::Failed(_)), "{sentence}");
+        assert!(settlement.prune.is_empty() && settlement.edits.is_empty(), "{sentence}: {settlement:?}");
     }
 }
 

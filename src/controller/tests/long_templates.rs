@@ -3,6 +3,7 @@
 use super::wire::Ask;
 use super::*;
 use crate::api::job_template::LONGEST_KEPT;
+use crate::controller::OVERLOAD_PAUSE;
 use crate::controller::template_budget::{BUDGET, NAMESPACE_SHARE};
 
 /// A Pod template with arguments of this many bytes, which begin with `mark`.
@@ -183,4 +184,24 @@ async fn long_template_is_let_go_while_many_jobs_are_looked_for_and_deleted_and_
         assert_eq!(read, reads, "{running} running");
         assert!(world.controller.unattended().is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_template_that_an_overloaded_server_does_not_return_again_is_tried_after_a_pause() {
+    let long = json!({ "jobTemplate": template("v1", 2 * LONGEST_KEPT), "concurrencyPolicy": "Replace" });
+    let world = World::new("2026-03-02T10:00:30Z").await;
+    world.create_cron_job("c", json!({ "jobTemplate": template("v1", 0) })).await;
+    world.work(2);
+    world.pass_until("2026-03-02T10:10:30Z").await;
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": long })).await;
+    let mut reads = 0;
+    world.wire.judge(move |ask| {
+        reads += usize::from(ask.is(Verb::Get, "cronjobs"));
+        if ask.is(Verb::Get, "cronjobs") && reads == 2 { Fate::Overloaded(20) } else { Fate::Pass }
+    });
+    // Ten Jobs are deleted, and the template that was let go for them is read again before the create.
+    world.pass_until("2026-03-02T10:11:30Z").await;
+    assert_eq!(world.list(JOBS).await.len(), 1);
+    let reads: Vec<_> = world.wire.asked(Verb::Get, "cronjobs").iter().map(|ask| ask.at).collect();
+    assert!(reads[2] - reads[1] >= OVERLOAD_PAUSE, "{reads:?}");
 }
