@@ -66,7 +66,7 @@ enum Start<'a> {
     /// No.
     Nothing(Outcome),
     /// Yes, by this schedule.
-    Attempt(Attempt, Evaluation<'a>),
+    Attempt(Attempt, &'a Schedule),
 }
 
 impl<'a> Course<'a> {
@@ -133,6 +133,8 @@ struct Sync<'a> {
     fired: bool,
     /// What `find_starts` found last.
     starts: Option<MostRecent>,
+    /// The count of steps of all searches for slots so far, while none is under way.
+    evaluation: Option<Evaluation<'a>>,
 }
 
 impl<'a> Sync<'a> {
@@ -157,6 +159,7 @@ impl<'a> Sync<'a> {
             by_uid: OnceCell::new(),
             fired: false,
             starts: None,
+            evaluation: None,
         }
     }
 
@@ -223,12 +226,20 @@ impl<'a> Sync<'a> {
     fn start_due_job(&mut self) -> Decided<Start<'a>> {
         let schedule = match self.usable_schedule() {
             ControlFlow::Break(outcome) => return Ok(Start::Nothing(outcome)),
-            ControlFlow::Continue(schedule) => Evaluation::of(schedule),
+            ControlFlow::Continue(schedule) => schedule,
         };
-        Ok(match self.choose_slot(&schedule)? {
+        Ok(match self.search(schedule, Self::choose_slot)? {
             ControlFlow::Break(outcome) => Start::Nothing(outcome),
             ControlFlow::Continue(attempt) => Start::Attempt(attempt, schedule),
         })
+    }
+
+    /// Searches for slots of the CronJob's schedule. All searches of a sync take from one count of steps.
+    fn search<T>(&mut self, schedule: &'a Schedule, search: impl FnOnce(&mut Self, &Evaluation<'a>) -> T) -> T {
+        let evaluation = self.evaluation.take().unwrap_or_else(|| Evaluation::of(schedule));
+        let found = search(self, &evaluation);
+        self.evaluation = Some(evaluation);
+        found
     }
 
     /// The schedule with its policies, if Jobs are to be started by it.

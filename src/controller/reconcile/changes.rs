@@ -4,7 +4,6 @@
 //! see the record and say nothing. A slot that has its Job, may have it, or could not start anyway is not passed over.
 
 use chrono::{DateTime, Utc};
-use schedule::Evaluation;
 use schedule::missed::newest_start;
 
 use super::{Sync, is_too_late};
@@ -48,7 +47,7 @@ impl Sync<'_> {
             self.observation.recalled.name_taken,
         ];
         let from = known.into_iter().flatten().fold(last, DateTime::max);
-        let Some(slot) = newest_start(&Evaluation::of(schedule), from, until) else { return };
+        let Some(slot) = self.search(schedule, |_, schedule| newest_start(schedule, from, until)) else { return };
         if is_too_late(slot, cron_job.spec.starting_deadline_seconds, self.nominal_now()) {
             return;
         }

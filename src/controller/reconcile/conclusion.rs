@@ -48,7 +48,9 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
     let Course { mut sync, start } = course;
     let outcome = match start {
         Start::Nothing(outcome) => outcome,
-        Start::Attempt(attempt, schedule) => sync.conclude_attempt(attempt, attempted, &schedule),
+        Start::Attempt(attempt, schedule) => {
+            sync.search(schedule, |sync, schedule| sync.conclude_attempt(attempt, attempted, schedule))
+        }
     };
     let news: &[&str] = if sync.draft.verdict == Verdict::Open { &[] } else { &[HANDED_OVER, PAUSED, RUN_STUCK] };
     sync.draft.keep_told(&sync.observation.recalled.told, sync.now, news);
