@@ -208,6 +208,7 @@ fn compare_result(row: &Row, outcome: &Outcome) -> Result<(), String> {
         Outcome::Requeue(requeue) => {
             (Verdict::RequeueAfter, (requeue.slot + UPSTREAM_DELTA - row.now).num_nanoseconds())
         }
+        Outcome::Again => return Err("no status names so many Jobs".to_owned()),
         Outcome::AwaitTemplate => return Err("no template is long".to_owned()),
         Outcome::SettleLater { .. } => return Err("the status was left for later twice".to_owned()),
     };
