@@ -6,7 +6,7 @@
 //! None starts after the CronJob was suspended, deleted or changed to Replace. No replica prunes its Jobs before it ends.
 //!
 //! Excused and counted is what the document says leaves no trace: a Job that a third party deleted, other than that of
-//! `lastScheduleTime`; settings by which Jobs go, and history limits, that were changed between the Job and the plan; and a record
+//! `lastScheduleTime`, or the last one before a kill; settings by which Jobs go, and history limits, that were changed between the Job and the plan; and a record
 //! that clients cannot read. What a killed process had sent is judged by its slot alone, since its place may be taken meanwhile.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -30,10 +30,15 @@ const KEPT_FREE: (TimeDelta, TimeDelta) = (TimeDelta::seconds(5), TimeDelta::sec
 impl Version {
     /// The backfill that the record says is under way.
     pub fn backfill_under_way(&self) -> Option<String> {
+        self.backfill()?["id"].as_str().map(str::to_owned)
+    }
+
+    /// What the record says of it.
+    fn backfill(&self) -> Option<Value> {
         let record = self.object["metadata"]["annotations"][BACKFILL].as_str()?;
-        let record: Value = serde_json::from_str(record).ok()?;
+        let mut record: Value = serde_json::from_str(record).ok()?;
         let is_own = record["uid"] == *text(&self.object, "uid");
-        record["current"]["id"].as_str().filter(|_| is_own).map(str::to_owned)
+        is_own.then(|| record["current"].take())
     }
 
     /// Whether Jobs go for other reasons than that newer ones push them out.
@@ -184,6 +189,9 @@ impl Start<'_> {
         if first.backfill.as_deref() == Some(self.id) && first.is_removed_by_others() && self.is_late(first.created) {
             return Some("its own, removed by others while another create was on its way");
         }
+        if first.backfill.as_deref() == Some(self.id) && first.is_removed_by_others() && self.is_taken_over(first) {
+            return Some("the last one before a kill, removed by others");
+        }
         // Its record tells what an earlier backfill started.
         self.cron.traceless(self.model, first, self.planned).filter(|_| first.backfill.is_none())
     }
@@ -191,6 +199,15 @@ impl Start<'_> {
     /// Whether its create was sent before that.
     fn is_late(&self, at: Millis) -> bool {
         self.sent.at < at
+    }
+
+    /// Whether another process has taken the backfill over since the Job was created, and found its slot to be the last one begun.
+    fn is_taken_over(&self, first: &Job) -> bool {
+        let begun = |record: &Value| record["begun"]["slot"].as_str().and_then(|slot| slot.parse().ok());
+        let since: Vec<Value> =
+            self.cron.between(first.created, self.sent.at).iter().filter_map(Version::backfill).collect();
+        since.iter().all(|record| begun(record) == Some(self.slot))
+            && since.iter().any(|record| record["holder"] != since[0]["holder"])
     }
 }
 
