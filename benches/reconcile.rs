@@ -22,7 +22,7 @@ fn many(c: &mut Criterion) {
     for number in [100, 1_000, 10_000] {
         let observation = quiet::with_running(number);
         group.bench_function(number.to_string(), |b| {
-            b.iter(|| quiet::sync(black_box(&observation), black_box(quiet::now())));
+            b.iter(|| quiet::first_decision(black_box(&observation), black_box(quiet::now())));
         });
     }
     group.finish();

@@ -24,6 +24,12 @@ pub fn sync(observation: &Observation, now: DateTime<Utc>) -> Settlement {
     }
 }
 
+/// The decisions of a sync up to its first request.
+#[allow(dead_code, reason = "only the benchmark measures it")]
+pub fn first_decision(observation: &Observation, now: DateTime<Utc>) -> bool {
+    matches!(decide(observation, now), Decision::Read(_))
+}
+
 /// A description of each, and its observed state.
 pub fn observations() -> Vec<(&'static str, Observation)> {
     let no_jobs: Vec<Arc<Job>> = Vec::new();

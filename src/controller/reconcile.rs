@@ -31,7 +31,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::{Missed, MostRecent, Observed};
 use schedule::{Evaluation, Schedule};
 
-use super::history::{history_victims, newest_unrecorded};
+use super::history::newest_unrecorded;
 use super::messages::{HANDED_OVER, NO_SLOT_LEFT, TOO_MANY_MISSED, handed_over, unsupported_schedule};
 use super::observation::{Observation, Ownership, PendingCreate};
 use super::plan::{Attempt, Failure, Lookup, Outcome, Requeue, Skip, Then, Verdict};
@@ -121,12 +121,10 @@ struct Sync<'a> {
     /// The policies of the CronJob that choose no slots.
     limits: Limits,
     draft: Draft<'a>,
-    /// The finished Jobs beyond the history limits.
+    /// The finished Jobs beyond the history limits; none for a sync that failed before their success was recorded.
     beyond_history: Vec<Arc<Job>>,
     /// Those of them that were active, and whose end is not reported if they are deleted.
     left_out: HashSet<Uid>,
-    /// Whether the ends of all children are recorded. None is deleted before that.
-    has_walked: bool,
     /// The children of a CronJob that has many.
     by_uid: OnceCell<HashMap<&'a Uid, &'a Arc<Job>>>,
     /// This sync started a Job, or found that an earlier one had.
@@ -146,16 +144,14 @@ impl<'a> Sync<'a> {
         {
             draft.rebase(live);
         }
-        let beyond_history = history_victims(observation, draft.base, false);
         let limits = draft.base.limits();
         Self {
             observation,
             now,
             limits,
             draft,
-            beyond_history,
+            beyond_history: Vec::new(),
             left_out: HashSet::new(),
-            has_walked: false,
             by_uid: OnceCell::new(),
             fired: false,
             starts: None,
@@ -176,7 +172,6 @@ impl<'a> Sync<'a> {
         self.adopt_begun_job()?;
         self.leave_out_pruned_jobs();
         self.walk_children()?;
-        self.has_walked = true;
         if self.drop_missing_jobs()?.is_break() {
             // References to Jobs that are gone must not hold a slot.
             return Ok(Start::Nothing(Outcome::Again));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{Decided, Sync, failed, needs};
 use crate::api::batch_v1::{FinishedCondition, Job};
+use crate::controller::history::history_victims;
 use crate::controller::plan::Lookup;
 
 /// How many Jobs one sync looks for of which only a reference is known. Any number may be written into a status.
@@ -17,9 +18,14 @@ pub(super) const MOST_LOOKED_UP: usize = 64;
 pub(super) const MOST_UNEXPECTED: usize = 25;
 
 impl Sync<'_> {
-    /// Leaves the Jobs that are to be pruned out of `active`: for what follows it is as if they were gone.
+    /// Leaves the Jobs that are to be pruned out of `active`: for what follows it is as if they were gone. Their success is
+    /// recorded at once, since they go even if the sync fails later.
     pub(super) fn leave_out_pruned_jobs(&mut self) {
+        self.beyond_history = history_victims(self.observation, self.draft.base, false);
         for job in &self.beyond_history {
+            if job.succeeded {
+                self.draft.succeeded_at(job.completion_time);
+            }
             if self.draft.leave_out(&job.uid) {
                 self.left_out.insert(job.uid.clone());
             }

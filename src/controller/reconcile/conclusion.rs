@@ -208,10 +208,6 @@ impl Sync<'_> {
     /// The finished Jobs beyond the history limits that may go: those that the status lists as active, and the others.
     fn jobs_to_prune(&mut self, attempted: &Attempted) -> (Vec<Arc<Job>>, Vec<Arc<Job>>) {
         let base = self.draft.base;
-        // What became of the Jobs is not recorded yet.
-        if !self.has_walked {
-            return (Vec::new(), Vec::new());
-        }
         let beyond_history = if attempted.create.is_some() {
             history_victims(self.observation, base, true)
         } else {

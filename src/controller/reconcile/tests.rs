@@ -250,21 +250,22 @@ fn history_is_judged_on_the_version_that_was_read_live_like_the_policy() {
     }
 }
 
-/// Its deletion here would hide its success from later syncs.
+/// Its deletion here hides its success from later syncs.
 #[test]
-fn finished_job_is_not_pruned_by_a_sync_that_failed_before_it_recorded_its_end() {
+fn finished_job_is_not_pruned_by_a_sync_that_failed_before_it_recorded_its_success() {
     let cached = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
     let (by_hand, done) = (job("report-a", "a", json!({})), job("report-b", "b", finished("Complete")));
-    let error = Err(refusal(503, "ServiceUnavailable"));
-    for (sentence, is_suspect, jobs) in
-        [("before the walk", true, vec![&done]), ("during it", false, vec![&by_hand, &done])]
+    for (sentence, is_suspect, jobs, pruned) in
+        [("before it looks at them", true, vec![&done], 0), ("at the one before", false, vec![&by_hand, &done], 1)]
     {
         let mut observation = observe(&cached, &jobs);
         observation.view_is_suspect = is_suspect;
-        observation.live.cron_job = Some(error.clone());
+        observation.live.cron_job = Some(Err(refusal(503, "ServiceUnavailable")));
         let settlement = settle(&observation);
         assert!(matches!(settlement.outcome, Outcome::Failed(_)), "{sentence}");
-        assert!(settlement.prune.is_empty() && settlement.edits.is_empty(), "{sentence}: {settlement:?}");
+        let status = settlement.status.as_ref().map(|write| &write.status);
+        let success = status.and_then(|status| status.last_successful_time);
+        assert_eq!((settlement.prune.len(), success.is_some()), (pruned, pruned == 1), "{sentence}");
     }
 }
 
