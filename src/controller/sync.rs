@@ -1,7 +1,7 @@
 //! One sync of a CronJob: look, decide, act, conclude.
 //!
 //! Guarantees:
-//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, [`act`] carries out one attempt.
+//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, one attempt is carried out.
 //! - Nothing is sent for a slot after the CronJob was changed, suspended or handed back while an answer was awaited.
 //! - Each read answers at least one open question, so a sync ends.
 //! - A sync writes the status once, or leaves it to the next sync.
