@@ -1,6 +1,7 @@
 //! The finished Jobs beyond the history limits.
 //!
-//! Guarantees: pure; the newest Jobs are kept, and a Job that alone shows which slots were started; one sync deletes at most [`MOST_PRUNED`] Jobs after the status write.
+//! Guarantees: pure; the newest Jobs are kept, and a Job that alone shows which slots were started; one sync deletes at
+//! most [`MOST_PRUNED`] Jobs after the status write.
 
 use std::borrow::Cow;
 use std::sync::Arc;

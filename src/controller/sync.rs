@@ -177,7 +177,8 @@ async fn prune_first<C: JobControl>(
     let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.next_slot(), now) / 2);
     let (replies, failed) = cleanup_finished_jobs(control, hooks, &observation.cron_job, jobs, until).await;
     let answered = replies.into_iter().map(|(job, reply)| {
-        let reply = reply.unwrap_or_else(|| Err(not_in_time(&job.name)));
+        let unanswered = || Err(not_in_time("delete Job", &job.name, "no answer in the time that pruning may take"));
+        let reply = reply.unwrap_or_else(unanswered);
         (job, reply)
     });
     (conclusion.settle(answered), failed)
@@ -368,10 +369,9 @@ async fn cleanup_finished_jobs<C: JobControl>(
     (replies, trouble)
 }
 
-/// The error of a deletion without an answer in time.
-fn not_in_time(job: &ObjectName) -> ApiError {
-    let error = ApiError::transport("delete Job", job.clone(), "no answer in the time that pruning may take");
-    ApiError { delivery: Delivery::GaveUp, ..error }
+/// The error of a request without an answer in time.
+fn not_in_time(operation: &'static str, object: &ObjectName, message: &'static str) -> ApiError {
+    ApiError { delivery: Delivery::GaveUp, ..ApiError::transport(operation, object.clone(), message) }
 }
 
 /// Writes the status and prunes the history.
@@ -389,11 +389,8 @@ async fn settle<C: JobControl + CronJobControl>(
         None => hooks.settled(cron_job, None, settlement.edits),
         Some(write) => {
             let request = control.update_status(&cron_job.name, &write, observation.patience);
-            let unanswered = |_| {
-                let (operation, message) = ("update status of CronJob", "no answer until the next slot");
-                let error = ApiError::transport(operation, cron_job.name.clone(), message);
-                Err(ApiError { delivery: Delivery::GaveUp, ..error })
-            };
+            let unanswered =
+                |_| Err(not_in_time("update status of CronJob", &cron_job.name, "no answer until the next slot"));
             match timeout_at(end, request).await.unwrap_or_else(unanswered) {
                 Ok(written) => {
                     decision_log::status_written(&written);

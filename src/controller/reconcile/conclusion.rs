@@ -39,6 +39,8 @@ pub struct Conclusion<'a> {
     pub prune_first: Vec<Arc<Job>>,
     /// The others.
     prune: Vec<Arc<Job>>,
+    /// See [`Settlement::unrecorded`].
+    unrecorded: Option<Uid>,
 }
 
 /// Concludes a sync from the answers to its attempt.
@@ -62,8 +64,13 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
         CreateReply::Refused(error) => error.is_refusal(),
         CreateReply::Created(_) | CreateReply::Exists(_) | CreateReply::BadTemplate(_) => false,
     });
-    let (prune_first, prune) = if is_put_off { (Vec::new(), Vec::new()) } else { sync.jobs_to_prune(attempted) };
-    Conclusion { sync, outcome, is_put_off, is_refused, deleted_for, prune_first, prune }
+    let (mut prune_first, mut prune, mut unrecorded) = (Vec::new(), Vec::new(), None);
+    if !is_put_off {
+        let newest = newest_unrecorded(sync.observation, sync.draft.base);
+        (prune_first, prune) = sync.jobs_to_prune(attempted, newest);
+        unrecorded = newest.map(|(_, uid)| uid.clone());
+    }
+    Conclusion { sync, outcome, is_put_off, is_refused, deleted_for, prune_first, prune, unrecorded }
 }
 
 impl Conclusion<'_> {
@@ -74,7 +81,7 @@ impl Conclusion<'_> {
 
     /// Ends the sync with the answers to the deletions of [`Self::prune_first`].
     pub fn settle(self, pruned: impl IntoIterator<Item = (Arc<Job>, DeleteReply)>) -> Settlement {
-        let Self { mut sync, outcome, is_put_off, is_refused, deleted_for, mut prune, .. } = self;
+        let Self { mut sync, outcome, is_put_off, is_refused, deleted_for, mut prune, unrecorded, .. } = self;
         let blocked = blocked(sync.observation, &sync.draft, &outcome, deleted_for, sync.now);
         if is_put_off {
             return Settlement { blocked, is_refused, ..sync.draft.put_off(outcome) };
@@ -83,7 +90,6 @@ impl Conclusion<'_> {
             sync.conclude_pruning(&job, &reply);
         }
         sync.publish(&outcome);
-        let unrecorded = newest_unrecorded(sync.observation, sync.draft.base).map(|(_, uid)| uid.clone());
         let not_pruned = prune.len().saturating_sub(MOST_PRUNED);
         prune.truncate(MOST_PRUNED);
         let Sync { observation, now, mut draft, .. } = sync;
@@ -205,18 +211,22 @@ impl Sync<'_> {
         self.fired = true;
     }
 
-    /// The finished Jobs beyond the history limits that may go: those that the status lists as active, and the others.
-    fn jobs_to_prune(&mut self, attempted: &Attempted) -> (Vec<Arc<Job>>, Vec<Arc<Job>>) {
+    /// The finished Jobs beyond the history limits that may go: those that the status lists as active, and the others. `newest` is
+    /// the Job that shows which slots were started.
+    fn jobs_to_prune(
+        &mut self,
+        attempted: &Attempted,
+        newest: Option<(DateTime<Utc>, &Uid)>,
+    ) -> (Vec<Arc<Job>>, Vec<Arc<Job>>) {
         let base = self.draft.base;
         let beyond_history = if attempted.create.is_some() {
             history_victims(self.observation, base, true)
         } else {
             std::mem::take(&mut self.beyond_history)
         };
-        let newest = newest_unrecorded(self.observation, base);
         // A sync that ended early has not found that the slot was started, so that its status does not tell of it.
         let stays = newest.filter(|(slot, _)| self.draft.status.last_schedule_time < Some(*slot)).map(|(_, uid)| uid);
-        let unrecorded: Option<&Uid> = newest.map(|(_, uid)| uid);
+        let unrecorded = newest.map(|(_, uid)| uid);
         let goes_first = |job: &Arc<Job>| base.status.in_active_list(&job.uid) && unrecorded != Some(&job.uid);
         beyond_history.into_iter().filter(|job| stays != Some(&job.uid)).partition(goes_first)
     }
