@@ -1,8 +1,8 @@
 //! Reads a YAML document as kubectl does.
 //!
 //! Guarantees: the value is the one that kubectl sends to the API server, except that a key that occurs twice, and text after the
-//! document's value, are errors here. Every error has its line in the document. The work and the memory grow with the length of the document, whatever is in it: what aliases
-//! repeat and how deep values are nested is bounded. Pure.
+//! document's value, are errors here. Every error has its line in the document. The work and the memory grow with the length of the
+//! document, whatever is in it: what aliases repeat and how deep values are nested is bounded. Pure.
 
 mod strict;
 
@@ -23,6 +23,10 @@ pub(super) const DEEPEST: usize = 100;
 const ALIASED: usize = 12 << 20;
 /// What aliases may repeat for each byte of the document, in bytes of memory.
 const ALIASED_PER_BYTE: usize = 32;
+
+const TEXT_AFTER_VALUE: &str = "there is text after the end of the document's value";
+const ENDS_INSIDE_VALUE: &str = "the document ends inside a value";
+const TAB_INDENTS: &str = "a tab is used for indentation; use spaces";
 
 /// Why a document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +85,7 @@ fn plain_words(kind: &ErrorKind) -> String {
         ErrorKind::TabNotAllowed
         | ErrorKind::TabInBlockIndentation
         | ErrorKind::TabInIndentation
-        | ErrorKind::TabAtBlockScalarStart => "a tab is used for indentation; use spaces",
+        | ErrorKind::TabAtBlockScalarStart => TAB_INDENTS,
         ErrorKind::BomInsideDocument => "there is a byte order mark inside the document",
         ErrorKind::CommentInterceptedScalar => "a comment is inside a text of several lines",
         ErrorKind::UnclosedQuotedScalar => "a text in quotes is not closed",
@@ -92,8 +96,8 @@ fn plain_words(kind: &ErrorKind) -> String {
         | ErrorKind::UnexpectedEofFlowMapping
         | ErrorKind::UnexpectedEofImplicitFlowMapping
         | ErrorKind::UnexpectedEofBlockSequence
-        | ErrorKind::UnexpectedEofBlockMapping => "the document ends inside a value",
-        ErrorKind::ExpectedDocumentStart => "there is text after the end of the document's value",
+        | ErrorKind::UnexpectedEofBlockMapping => ENDS_INSIDE_VALUE,
+        ErrorKind::ExpectedDocumentStart => TEXT_AFTER_VALUE,
         kind => return kind.to_string(),
     };
     words.to_owned()
@@ -163,9 +167,7 @@ impl<'a> Loader<'a> {
             match self.next()? {
                 (Event::DocumentEnd, _) => {}
                 (Event::StreamEnd, _) => return Ok(()),
-                (_, span) => {
-                    return Err(YamlError::at(span.start, "there is text after the end of the document's value"));
-                }
+                (_, span) => return Err(YamlError::at(span.start, TEXT_AFTER_VALUE)),
             }
         }
     }
@@ -173,7 +175,7 @@ impl<'a> Loader<'a> {
     fn next(&mut self) -> Result<Found<'a>, YamlError> {
         steps::add(1);
         let Some(event) = self.parser.next_event() else {
-            return Err(YamlError::at(Marker::default(), "the document ends inside a value"));
+            return Err(YamlError::at(Marker::default(), ENDS_INSIDE_VALUE));
         };
         // A tab may be why the parser lost its way.
         let (event, span) = event.or_else(|error| self.strict.indentation(*error.marker()).and(Err(error.into())))?;

@@ -5,7 +5,7 @@
 use apimachinery::steps;
 use granit_parser::{Event, Marker, ScalarStyle, Span, StructureStyle};
 
-use super::YamlError;
+use super::{TAB_INDENTS, YamlError};
 
 /// Refuses the characters that YAML 1.1 does not have.
 ///
@@ -137,6 +137,6 @@ impl<'a> Strict<'a> {
     }
 
     fn tab(&self, at: usize) -> YamlError {
-        error_at(self.text, at, "a tab is used for indentation; use spaces")
+        error_at(self.text, at, TAB_INDENTS)
     }
 }
