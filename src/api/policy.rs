@@ -301,7 +301,7 @@ impl Policy {
                 return refused(annotation, value, "@every in spec.schedule, which has no calendar");
             }
         }
-        let limits = Limits::read(limits, setting)?;
+        let limits = Limits::read(limits, setting, calendar.lines.as_ref().map_or(1, Lines::different))?;
         let lines = calendar.lines.as_ref().and(lines).map(|text| excerpt(&on_one_line(text), MOST_SHOWN).into());
         Ok(Self { calendar, lines, spread, limits, schedule: OnceLock::new() })
     }

@@ -9,6 +9,7 @@ mod traces;
 use std::collections::VecDeque;
 
 use apimachinery::clock::Clock;
+use apimachinery::steps;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
@@ -141,7 +142,7 @@ impl<'a> History<'a> {
         let (from, until) = (since.max(cron_job.creation_timestamp), until.min(cron_job.nominal(self.now)));
         let next = |t: DateTime<Utc>| self.case.schedule().and_then(|schedule| schedule.next_after(t));
         let (mut due, mut cut) = (VecDeque::new(), false);
-        for slot in std::iter::successors(next(from), |t| next(*t)).take_while(|t| *t <= until) {
+        for slot in steps::each(std::iter::successors(next(from), |t| next(*t)).take_while(|t| *t <= until)) {
             if due.len() == most {
                 due.pop_front();
                 cut = true;

@@ -1,6 +1,7 @@
 //! The page's files, and the API over HTTP without a browser.
 #![allow(clippy::unwrap_used)]
 
+use apimachinery::clock::TestClock;
 use http_body_util::BodyExt as _;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
@@ -264,4 +265,45 @@ async fn no_answer_leads_to_another_address() {
         let known = ["location", "refresh", "set-cookie"].map(|name| headers.contains_key(name));
         assert_eq!((status, known), (want, [false; 3]), "{path}");
     }
+}
+
+/// The steps of the rows, of a line of time of 32 days for each, and of the load of a day.
+fn steps_of_page(manifests: &str) -> u64 {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("all.yaml"), manifests).unwrap();
+    let now: chrono::DateTime<chrono::Utc> = "2026-11-26T12:00:00Z".parse().unwrap();
+    let half = chrono::TimeDelta::days(16);
+    // What is read from files was created then.
+    let long_ago: SharedClock = TestClock::new(now - half * 2);
+    let source = Source::of_files(&[directory.path().to_owned()], false, "shop", &"".into(), &long_ago).unwrap();
+    let board = Board::new(source, Zone::UTC, "".into(), TestClock::new(now), String::new());
+    let (steps, days) = apimachinery::steps::of(|| {
+        board.refresh();
+        for name in board.model().rows.keys() {
+            timeline::line(&board, name, now - half, now + half).unwrap();
+        }
+        let cron_jobs: Vec<_> =
+            board.source.cron_jobs.list().iter().map(|watched| Arc::clone(&watched.cron_job)).collect();
+        let question = heat::Question { cron_jobs: &cron_jobs, zone: Zone::UTC, seed: "", what_if: None, now };
+        question.day(now.date_naive(), Zone::UTC)
+    });
+    assert!(days.unwrap().starts > 0);
+    steps
+}
+
+#[test]
+fn steps_of_the_page_grow_with_the_cron_jobs_and_with_their_slots_in_view_whatever_the_schedule() {
+    let many = |number: usize, schedule: &str, annotation: &str| -> String {
+        let one = |at| manifest(&format!("cj-{at}"), schedule, annotation, "concurrencyPolicy: Forbid");
+        (0..number).map(one).collect()
+    };
+    let lines: Vec<String> = (0..64).map(|at| format!("*/{} {} * * *", at / 24 + 1, at % 24)).collect();
+    let lines = format!("cronjob-controller.dev/schedule: \"{}\"", lines.join("; "));
+    // The minutes of 16 days, of a day and of the day before, and some for the marks and the rows.
+    let most = (16 + 2) * 1_440 + 2_000 * 2 + 500;
+    let hostile = steps_of_page(&many(1, "0 0 * * *", &lines));
+    assert!(hostile <= most, "{hostile}");
+    assert!(hostile >= 16 * 1_440 || !cfg!(debug_assertions), "{hostile}");
+    let [once, twice] = [100, 200].map(|number| steps_of_page(&many(number, "0 * * * *", "")));
+    assert!(twice <= once * 2 + once / 4, "{once} steps, and {twice} for twice as many CronJobs");
 }

@@ -23,6 +23,8 @@ pub type Values<'a> = [Option<&'a str>; LIMITS.len()];
 const SECOND: i64 = 1_000_000_000;
 /// The longest time of `stuck-after`, in seconds: a year.
 const LONGEST_RUN: i64 = 8_760 * 3_600;
+/// The most lines of a schedule of which slots wait. Each slot that may wait is searched for in every line.
+const MOST_LINES_WITH_BACKLOG: usize = 16;
 
 /// The fields of a CronJob's spec that its policies are read with.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +103,8 @@ impl Limits {
         self.replace_waits || self.stuck_after.is_some_and(|stuck| stuck.delete)
     }
 
-    pub(super) fn read(values: &Values<'_>, setting: &Setting<'_>) -> Result<Self, PolicyError> {
+    /// `lines` is the number of lines of the schedule.
+    pub(super) fn read(values: &Values<'_>, setting: &Setting<'_>, lines: usize) -> Result<Self, PolicyError> {
         let [max_concurrent, backlog, replace_waits, after_change, stuck_after, pause] = *values;
         let limits = Self {
             max_concurrent: read(MAX_CONCURRENT, max_concurrent, |text| number(text, 1, 1_000))?,
@@ -111,7 +114,7 @@ impl Limits {
             stuck_after: read(STUCK_AFTER, stuck_after, stuck)?,
             pause_after_failures: read(PAUSE_AFTER_FAILURES, pause, |text| number(text, 1, 100))?,
         };
-        match limits.contradicted_by(setting) {
+        match limits.contradicted_by(setting, lines) {
             None => Ok(limits),
             Some((annotation, with)) => {
                 let value =
@@ -122,23 +125,29 @@ impl Limits {
     }
 
     /// The annotation that cannot be combined with another one or with the spec, and with what.
-    fn contradicted_by(&self, setting: &Setting<'_>) -> Option<(&'static str, &'static str)> {
+    fn contradicted_by(&self, setting: &Setting<'_>, lines: usize) -> Option<(&'static str, &'static str)> {
         let replaces = setting.concurrency_policy == ConcurrencyPolicy::Replace;
         let blocks = self.max_concurrent.is_some() || setting.concurrency_policy == ConcurrencyPolicy::Forbid;
         let keeps_too_few = |needed: &usize| {
             setting.failed_jobs_history_limit.is_some_and(|kept| usize::try_from(kept).unwrap_or(0) < *needed)
         };
         let pauses = self.pause_after_failures.is_some();
+        let waits = self.backlog.is_some_and(|slots| slots > 0);
         let is_interval = (self.backlog.is_some() || self.waits_after_change) && is_interval(setting.schedule);
         let every = "@every in spec.schedule, which has no calendar";
         let rows = [
             (MAX_CONCURRENT, self.max_concurrent.is_some() && replaces, "concurrencyPolicy Replace"),
             (
                 BACKLOG,
-                self.backlog.is_some_and(|slots| slots > 0) && !blocks,
+                waits && !blocks,
                 "a concurrencyPolicy other than Forbid, unless cronjob-controller.dev/max-concurrent is set",
             ),
             (BACKLOG, self.backlog.is_some() && is_interval, every),
+            (
+                BACKLOG,
+                waits && lines > MOST_LINES_WITH_BACKLOG,
+                "more than 16 different lines in cronjob-controller.dev/schedule",
+            ),
             (REPLACE_WAITS, self.replace_waits && !replaces, "a concurrencyPolicy other than Replace"),
             (AFTER_CHANGE, self.waits_after_change && is_interval, every),
             (

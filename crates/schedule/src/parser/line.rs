@@ -73,6 +73,11 @@ impl Lines {
     /// not count.
     pub const MOST: usize = 64;
 
+    /// The number of different lines of five fields.
+    pub fn different(&self) -> usize {
+        self.fields.len()
+    }
+
     /// A line alone.
     pub(crate) fn of(fields: Fields) -> Self {
         Self::with(&[Fields { zone: Zone::UTC, ..fields }.into()], [].into())

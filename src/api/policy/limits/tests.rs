@@ -93,7 +93,9 @@ fn combinations_without_a_meaning_are_refused() {
     let keeps_no_success = || Setting { successful_jobs_history_limit: Some(0), ..forbid() };
     let ttl = r#"{"metadata":{},"spec":{"ttlSecondsAfterFinished":0,"template":{}}}"#;
     let is_every = "@every in spec.schedule, which has no calendar";
-    let rows: [Forbidden<'_>; 12] = [
+    let hours: [String; 2] = [16, 17].map(|lines| (0..lines).map(|hour| format!("0 {hour} * * *;")).collect());
+    let too_many_lines = "more than 16 different lines in cronjob-controller.dev/schedule";
+    let rows: [Forbidden<'_>; 13] = [
         (&[(MAX_CONCURRENT, "2")], replace(), MAX_CONCURRENT, "concurrencyPolicy Replace"),
         (
             &[(BACKLOG, "1")],
@@ -109,6 +111,7 @@ fn combinations_without_a_meaning_are_refused() {
         ),
         (&[(BACKLOG, "0")], every(), BACKLOG, is_every),
         (&[(BACKLOG, "1")], every(), BACKLOG, is_every),
+        (&[(BACKLOG, "1"), (SCHEDULE, &hours[1])], forbid(), BACKLOG, too_many_lines),
         (&[(AFTER_CHANGE, "wait")], every(), AFTER_CHANGE, is_every),
         (&[(REPLACE_WAITS, "true")], forbid(), REPLACE_WAITS, "a concurrencyPolicy other than Replace"),
         (&[(REPLACE_WAITS, "true")], allow(), REPLACE_WAITS, "a concurrencyPolicy other than Replace"),
@@ -133,9 +136,11 @@ fn combinations_without_a_meaning_are_refused() {
         assert!(error.to_string().ends_with(&format!("is not allowed with {with}")), "{error}");
         assert_is_on_the_page(name, with);
     }
-    let allowed: [(&[(&str, &str)], Setting<'_>); 7] = [
+    let allowed: [(&[(&str, &str)], Setting<'_>); 9] = [
         (&[(BACKLOG, "0")], allow()),
         (&[(BACKLOG, "0")], replace()),
+        (&[(BACKLOG, "100"), (SCHEDULE, &hours[0])], forbid()),
+        (&[(BACKLOG, "0"), (SCHEDULE, &hours[1])], forbid()),
         (&[(BACKLOG, "3"), (MAX_CONCURRENT, "2")], allow()),
         (&[(AFTER_CHANGE, "fire")], every()),
         (&[(MAX_CONCURRENT, "2"), (STUCK_AFTER, "1m,delete")], every()),
