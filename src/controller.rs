@@ -548,7 +548,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if !self.parts.name_conflicts.as_ref().is_some_and(is_there) {
             return;
         }
-        let is_news = |known: &mut Known| !std::mem::replace(&mut known.name_conflict_told, true);
+        let is_news = |known: &mut Known| !std::mem::replace(&mut known.name_conflict_reported, true);
         if self.memories.change(cron_job, is_news) == Some(true) {
             warn!(cronjob = %cron_job.name, "a batch/v1 CronJob has the same name");
             self.record(cron_job, EventType::Warning, "AmbiguousName", AMBIGUOUS_NAME.to_owned());

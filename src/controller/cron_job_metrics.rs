@@ -171,7 +171,7 @@ impl CronJobStatsSet {
             place.stats.passed_over(cron_job, self.local_zone, slot);
         }
         place.stats.decided(cron_job, self.local_zone, settlement.verdict, now);
-        place.stats.is_stuck = settlement.told.iter().any(|told| told.reason == RUN_STUCK);
+        place.stats.is_stuck = settlement.memo.recent_events.iter().any(|event| event.reason == RUN_STUCK);
         // Without a decision, a request before the create failed.
         let is_still = place.stats.is_refused && settlement.verdict == Verdict::Open;
         place.stats.is_refused = settlement.is_refused.unwrap_or(is_still);

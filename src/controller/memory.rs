@@ -11,15 +11,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use dashmap::DashMap;
 use tokio::time::Instant;
 
 use super::external_jobs::Account;
 use super::mutation_cache::MutationCache;
-use super::observation::{Blocked, Recalled};
+use super::observation::Recalled;
 use super::pending_status::{BegunCreate, PendingStatus};
-use super::plan::{Settlement, Told};
+use super::plan::{Memo, Settlement, Skip, Verdict};
 use super::retained::Retained;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
@@ -52,16 +51,12 @@ pub struct Known {
     uid: Uid,
     /// A version of that CronJob: every version of an earlier CronJob of the name is older.
     version: ResourceVersion,
-    /// The slot whose Job name was reported as taken by another owner.
-    pub name_taken: Option<DateTime<Utc>>,
-    /// The Events about held slots that are not recorded again for an hour.
-    pub told: Vec<Told>,
-    /// See [`Recalled::blocked`].
-    pub blocked: Option<Blocked>,
+    /// What the last sync noted.
+    memo: Memo,
     /// The record of decided slots that an edit removed with the policies, until a sync writes it anew.
     pub record_removed: Option<Box<CountedFrom>>,
     /// Whether a name conflict was reported.
-    pub name_conflict_told: bool,
+    pub name_conflict_reported: bool,
     /// A hash of the unknown policy annotations that were reported.
     pub unknown_policies: Option<u64>,
     /// What its status lacks.
@@ -96,11 +91,9 @@ impl Known {
         Self {
             uid: cron_job.uid.clone(),
             version: cron_job.resource_version.clone(),
-            name_taken: None,
-            told: Vec::new(),
-            blocked: None,
+            memo: Memo::default(),
             record_removed: None,
-            name_conflict_told: false,
+            name_conflict_reported: false,
             unknown_policies: None,
             pending: PendingStatus::default(),
             own: MutationCache::default(),
@@ -108,9 +101,9 @@ impl Known {
     }
 
     fn is_empty(&self) -> bool {
-        let is_told = self.name_conflict_told || self.unknown_policies.is_some() || !self.told.is_empty();
-        let has_slot = self.name_taken.is_some() || self.blocked.is_some() || self.record_removed.is_some();
-        !has_slot && !is_told && self.pending.is_empty() && self.own.is_empty()
+        let is_reported = self.name_conflict_reported || self.unknown_policies.is_some();
+        let has_notes = self.memo != Memo::default() || self.record_removed.is_some();
+        !has_notes && !is_reported && self.pending.is_empty() && self.own.is_empty()
     }
 
     /// Whether this is of an earlier CronJob than `cron_job`. Without comparable versions, the one that is shown now is
@@ -176,8 +169,7 @@ impl Memories {
             recollection.begun = known.pending.begun;
             let recalled = &mut recollection.recalled;
             recalled.vanished = known.own.vanished().to_vec();
-            (recalled.name_taken, recalled.blocked) = (known.name_taken, known.blocked);
-            recalled.told.clone_from(&known.told);
+            recalled.memo.clone_from(&known.memo);
             // It is written once, although a server may not show it. A record that is shown was written since, by the leader
             // of that time.
             let has_record = newest.status.counted_from.is_some();
@@ -229,21 +221,15 @@ impl Memories {
 
     /// A sync has decided on what it `recalled`: what later ones recall.
     pub fn decided(&self, cron_job: &CronJob, recalled: &Recalled, settlement: &Settlement) {
-        let Settlement { told, blocked, name_taken, .. } = settlement;
         if !recalled.vanished.is_empty() {
             self.update(cron_job, |known| known.own.noted(&recalled.vanished));
         }
-        if *told == recalled.told && *blocked == recalled.blocked && name_taken.is_none() {
-            return;
+        if let Verdict::Skipped(Skip::NameTaken(slot)) = settlement.verdict {
+            self.update(cron_job, |known| known.pending.name_taken(slot));
         }
-        self.change(cron_job, |known| {
-            known.told.clone_from(told);
-            known.blocked = *blocked;
-            if let Some(slot) = *name_taken {
-                known.name_taken = Some(slot);
-                known.pending.name_taken(slot);
-            }
-        });
+        if settlement.memo != recalled.memo {
+            self.change(cron_job, |known| known.memo.clone_from(&settlement.memo));
+        }
     }
 
     /// The status was written as in `written`, or not at all. `owed` are the edits that it lacks.

@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
 use super::control::Patience;
-use super::plan::Told;
+use super::plan::Memo;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ApiError, ObjectName, Publish};
@@ -55,24 +55,11 @@ pub struct PendingCreate {
     pub wait: Option<TimeDelta>,
 }
 
-/// A slot that was kept from starting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The slot.
-    pub slot: DateTime<Utc>,
-    /// Whether it is to start however late it is: it was not only runs that kept it, or a Job was deleted for it.
-    pub waits: bool,
-}
-
 /// What earlier syncs of this process left about one CronJob.
 #[derive(Clone, Debug, Default)]
 pub struct Recalled {
-    /// The slot whose Job name was already reported as taken by another owner.
-    pub name_taken: Option<DateTime<Utc>>,
-    /// The Events that were recorded about held slots in the last hour.
-    pub told: Vec<Told>,
-    /// The newest slot that was kept from starting when it was last looked at, for a CronJob with `backlog: 0`.
-    pub blocked: Option<Blocked>,
+    /// What the last one noted.
+    pub memo: Memo,
     /// Status edits that an earlier sync decided and did not write, with the newest slot that had its Job.
     pub carried: Edits,
     /// Whether `carried` has a record of decided slots that no sync has seen yet.

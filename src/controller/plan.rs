@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use schedule::missed::Missed;
 
-use super::observation::{Blocked, CreateReply, DeleteReply};
+use super::observation::{CreateReply, DeleteReply};
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
@@ -101,31 +101,53 @@ pub struct Settlement {
     pub edits: Edits,
     /// The events to record.
     pub events: Vec<Event>,
-    /// The Events that are not recorded again for an hour, with those of earlier syncs.
-    pub told: Vec<Told>,
-    /// The slot whose name belongs to a Job of another owner, kept so that it is reported once.
-    pub name_taken: Option<DateTime<Utc>>,
+    /// What the next sync is to know.
+    pub memo: Memo,
     /// The slot whose Job existed before this process could create it.
     pub already_there: Option<DateTime<Utc>>,
     /// The newest due slot that a change of the CronJob passed over, in the sync that finds the change.
     pub passed_over: Option<DateTime<Utc>>,
-    /// Finished Jobs beyond the history limits, to be deleted after the status write: the oldest, at most `MOST_PRUNED`
-    /// (32).
-    pub prune: Vec<Arc<Job>>,
-    /// The Job in `prune` that shows which slots were started until the status is written, so that it goes only after that.
-    pub unrecorded: Option<Uid>,
-    /// How many more Jobs are beyond the limits.
-    pub not_pruned: usize,
+    /// What is deleted of the history after the status write.
+    pub pruning: Pruning,
     /// The decision about the due slots, for logs and metrics.
     pub verdict: Verdict,
-    /// See [`Recalled::blocked`](super::observation::Recalled::blocked).
-    pub blocked: Option<Blocked>,
     /// Whether the API server refused the create for good; `None` without a create.
     pub is_refused: Option<bool>,
     /// Findings about Jobs, for logs and metrics.
     pub notes: Vec<Note>,
     /// What happens to the key.
     pub outcome: Outcome,
+}
+
+/// What one sync notes for the next, beside the status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memo {
+    /// The Events about held slots that are not recorded again for an hour.
+    pub recent_events: Vec<RecentEvent>,
+    /// The newest slot whose name was reported as that of a Job of another owner.
+    pub name_taken: Option<DateTime<Utc>>,
+    /// For a CronJob with `backlog: 0`: the newest slot that was kept from starting when it was last looked at.
+    pub blocked: Option<Blocked>,
+}
+
+/// A slot that was kept from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The slot.
+    pub slot: DateTime<Utc>,
+    /// Whether it is to start however late it is: it was not only runs that kept it, or a Job was deleted for it.
+    pub waits: bool,
+}
+
+/// Finished Jobs beyond the history limits.
+#[derive(Debug, Default)]
+pub struct Pruning {
+    /// Those that are deleted: the oldest, at most `MOST_PRUNED` (32).
+    pub jobs: Vec<Arc<Job>>,
+    /// The one that shows which slots were started until the status is written, so that it goes only after that.
+    pub unrecorded: Option<Uid>,
+    /// How many more there are.
+    pub more: usize,
 }
 
 /// A sync's decision about the slots that came due since the last one that had its Job. Of several slots, the newest
@@ -239,7 +261,7 @@ pub struct Event {
 
 /// When an Event was recorded that says why slots are held. It is recorded again after an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RecentEvent {
     /// The Event's reason.
     pub reason: &'static str,
     /// When.

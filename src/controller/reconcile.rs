@@ -137,7 +137,7 @@ struct Sync<'a> {
 
 impl<'a> Sync<'a> {
     fn new(observation: &'a Observation, now: DateTime<Utc>) -> Self {
-        let mut draft = Draft::new(&observation.cron_job, &observation.recalled.carried);
+        let mut draft = Draft::new(&observation.cron_job, &observation.recalled);
         // Once the CronJob was read live, every decision is made on that version, those about the history included.
         if let Some(Ok(live)) = &observation.live.cron_job
             && live.uid == draft.base.uid
@@ -426,7 +426,7 @@ impl<'a> Sync<'a> {
     fn warn_of_handover(&mut self) {
         let cron_job = self.draft.base;
         if self.observation.ownership == Ownership::Exclusive && Standing::of(cron_job, false).is_handed_over() {
-            self.tell(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
+            self.hourly_event(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
         }
     }
 
@@ -451,8 +451,8 @@ impl<'a> Sync<'a> {
     }
 
     /// Adds an Event about held slots, once an hour.
-    fn tell(&mut self, type_: EventType, reason: &'static str, message: String) {
-        self.draft.tell(&self.observation.recalled.told, self.now, type_, reason, message);
+    fn hourly_event(&mut self, type_: EventType, reason: &'static str, message: String) {
+        self.draft.hourly_event(&self.observation.recalled.memo.recent_events, self.now, type_, reason, message);
     }
 
     fn is_taken_back(&self) -> bool {

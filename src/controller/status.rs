@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::observation::DeleteReply;
-use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Told, Verdict};
+use super::observation::{DeleteReply, Recalled};
+use super::plan::{Event, Memo, Note, Outcome, Pruning, RecentEvent, Settlement, StatusWrite, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::policy::CountedFrom;
 use crate::api::{
@@ -110,8 +110,8 @@ pub struct Draft<'a> {
     pub base: &'a Arc<CronJob>,
     /// The status with all edits so far; borrowed from the base until the first edit that changes it.
     pub status: Cow<'a, CronJobStatus>,
-    /// The slot whose name belongs to a Job of another owner.
-    pub name_taken: Option<DateTime<Utc>>,
+    /// What the next sync is to know. Its Events are those of this sync so far.
+    pub memo: Memo,
     /// The slot whose Job existed before this process could create it.
     pub already_there: Option<DateTime<Utc>>,
     /// The newest due slot that a change of the CronJob passed over.
@@ -124,19 +124,19 @@ pub struct Draft<'a> {
     pub blocked_from_due: bool,
     edits: Edits,
     events: Vec<Event>,
-    told: Vec<Told>,
     notes: Vec<Note>,
 }
 
 impl<'a> Draft<'a> {
-    /// The status of `base` with the edits `carried` over from an earlier sync.
-    pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
+    /// The status of `base` with what earlier syncs left.
+    pub fn new(base: &'a Arc<CronJob>, recalled: &Recalled) -> Self {
+        let carried = &recalled.carried;
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
         Self {
             base,
             status,
-            name_taken: None,
+            memo: Memo { recent_events: Vec::new(), ..recalled.memo },
             already_there: None,
             passed_over: None,
             verdict: Verdict::Open,
@@ -144,7 +144,6 @@ impl<'a> Draft<'a> {
             blocked_from_due: false,
             edits: carried.clone(),
             events: Vec::new(),
-            told: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -288,30 +287,34 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds an Event about held slots, unless one with this reason was recorded within the last hour.
-    pub fn tell(
+    pub fn hourly_event(
         &mut self,
-        known: &[Told],
+        known: &[RecentEvent],
         now: DateTime<Utc>,
         type_: EventType,
         reason: &'static str,
         message: String,
     ) {
-        if self.told.iter().any(|told| told.reason == reason) {
+        let events = &mut self.memo.recent_events;
+        if events.iter().any(|event| event.reason == reason) {
             return;
         }
-        let recent = known.iter().find(|told| told.reason == reason && told.is_recent(now));
-        self.told.push(recent.copied().unwrap_or(Told { reason, at: now }));
+        let recent = known.iter().find(|event| event.reason == reason && event.is_recent(now));
+        events.push(recent.copied().unwrap_or(RecentEvent { reason, at: now }));
         if recent.is_none() {
             self.events.push(Event { type_, reason, message });
         }
     }
 
-    /// Keeps what earlier syncs have told, but for reasons that hold no longer and are news when they hold again.
-    pub fn keep_told(&mut self, known: &[Told], now: DateTime<Utc>, news: &[&str]) {
-        let is_new = |told: &&Told| !self.told.iter().any(|known| known.reason == told.reason);
-        let is_kept = |told: &&Told| told.is_recent(now) && !news.contains(&told.reason);
-        let kept: Vec<_> = known.iter().filter(is_new).filter(is_kept).copied().collect();
-        self.told.extend(kept);
+    /// Keeps the recent Events of earlier syncs, but for those whose reason holds no longer and is news when it holds again.
+    pub fn keep_recent_events(&mut self, known: &[RecentEvent], now: DateTime<Utc>, news: &[&str]) {
+        let events = &mut self.memo.recent_events;
+        for earlier in known {
+            let is_kept = earlier.is_recent(now) && !news.contains(&earlier.reason);
+            if is_kept && !events.iter().any(|event| event.reason == earlier.reason) {
+                events.push(*earlier);
+            }
+        }
     }
 
     /// Ends the sync without a status write; the edits are left to a later sync.
@@ -334,15 +337,11 @@ impl<'a> Draft<'a> {
             status,
             edits,
             events: self.events,
-            told: self.told,
-            name_taken: self.name_taken,
+            memo: self.memo,
             already_there: self.already_there,
             passed_over: self.passed_over,
-            prune: Vec::new(),
-            unrecorded: None,
-            not_pruned: 0,
+            pruning: Pruning::default(),
             verdict: self.verdict,
-            blocked: None,
             is_refused: None,
             notes: self.notes,
             outcome,
@@ -350,7 +349,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Told {
+impl RecentEvent {
     fn is_recent(&self, now: DateTime<Utc>) -> bool {
         let age = now.signed_duration_since(self.at);
         age < TELL_AGAIN && age > -TELL_AGAIN

@@ -384,7 +384,7 @@ async fn settle<C: JobControl + CronJobControl>(
 ) -> SyncReport {
     let mut report = SyncReport::new(Arc::clone(&observation.cron_job), settlement.outcome);
     let cron_job = &report.cron_job;
-    let (mut is_well, mut prune) = (true, settlement.prune);
+    let (mut is_well, mut prune) = (true, settlement.pruning.jobs);
     match settlement.status {
         None => hooks.settled(cron_job, None, settlement.edits),
         Some(write) => {
@@ -400,7 +400,7 @@ async fn settle<C: JobControl + CronJobControl>(
                     debug!(%error, "Unable to update status for cronjob");
                     hooks.settled(cron_job, None, settlement.edits);
                     is_well = !error.is_unavailable();
-                    prune.retain(|job| settlement.unrecorded.as_ref() != Some(&job.uid));
+                    prune.retain(|job| settlement.pruning.unrecorded.as_ref() != Some(&job.uid));
                     (report.outcome, report.again) = (Outcome::Failed(Failure::Api(error)), false);
                 }
             }
@@ -416,7 +416,7 @@ async fn settle<C: JobControl + CronJobControl>(
         report.events = replies.into_iter().filter_map(event).collect();
         report.prune_failed = failed;
         // What cannot be deleted, or is gone already, is not tried again at once.
-        report.again |= is_pruned && settlement.not_pruned > 0;
+        report.again |= is_pruned && settlement.pruning.more > 0;
     }
     report
 }

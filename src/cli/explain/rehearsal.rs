@@ -68,7 +68,7 @@ impl Rehearsal {
         let first = std::mem::take(&mut conclusion.prune_first);
         let pruned_first = first.len();
         let settlement = conclusion.settle(first.into_iter().map(|job| (job, Ok(()))));
-        let pruned = pruned_first + settlement.prune.len() + settlement.not_pruned;
+        let pruned = pruned_first + settlement.pruning.jobs.len() + settlement.pruning.more;
         Self { start, replaced, pruned, settlement }
     }
 

@@ -29,8 +29,8 @@ fn fill(memories: &Memories, owner: &Arc<CronJob>) {
         known.own.job_deleted(&job("deleted").uid);
         known.own.job_vanished(&job("vanished"));
         known.own.slot_taken(objects::time("2026-11-20T10:01:00Z"));
-        known.name_taken = Some(objects::time("2026-11-20T10:02:00Z"));
-        known.name_conflict_told = true;
+        known.memo.name_taken = Some(objects::time("2026-11-20T10:02:00Z"));
+        known.name_conflict_reported = true;
         known.pending.begin(objects::time("2026-11-20T10:03:00Z"));
     });
 }
@@ -46,7 +46,7 @@ fn is_known(recalled: &Recollection) -> [bool; 6] {
         !recalled.deleted.is_empty(),
         !recalled.recalled.vanished.is_empty(),
         !recalled.recalled.carried.is_empty(),
-        recalled.recalled.name_taken.is_some(),
+        recalled.recalled.memo.name_taken.is_some(),
         recalled.begun.is_some(),
     ]
 }
@@ -74,7 +74,7 @@ async fn first_record_about_a_later_cron_job_replaces_what_is_known_of_an_earlie
     memories.change(&new, |known| known.own.job_created(&job("other")));
     assert_eq!(is_known(&recall(&memories, &new)), [true, false, false, false, false, false]);
     assert_eq!(is_known(&recall(&memories, &old)), [false; 6], "an answer that comes late records nothing");
-    memories.change(&old, |known| known.name_conflict_told = true);
+    memories.change(&old, |known| known.name_conflict_reported = true);
     assert!(memories.knows(&new.name, &new.uid) && !memories.knows(&old.name, &old.uid));
 }
 
@@ -136,7 +136,7 @@ async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_
             memories.settled(&known, None, recalled.recalled.carried);
         }
         let recalled = recall(&memories, &known);
-        let status = Draft::new(&recalled.cron_job, &recalled.recalled.carried).status.into_owned();
+        let status = Draft::new(&recalled.cron_job, &recalled.recalled).status.into_owned();
         let carried = status.counted_from.map(|counted| counted.time());
         assert_eq!((carried, recalled.recalled.record_is_new), (want.map(at), false), "{sentence}");
         // The leader of that time has written one since.

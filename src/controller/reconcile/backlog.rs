@@ -14,8 +14,8 @@ use super::{Sync, is_too_late, old_at};
 use crate::api::EventType;
 use crate::api::batch_v1::Job;
 use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
-use crate::controller::observation::{Blocked, Observation};
-use crate::controller::plan::{Outcome, Requeue, Skip, Verdict};
+use crate::controller::observation::Observation;
+use crate::controller::plan::{Blocked, Outcome, Requeue, Skip, Verdict};
 use crate::controller::status::Draft;
 
 /// How late a slot may start with `backlog: 0`.
@@ -49,7 +49,7 @@ impl Sync<'_> {
         let mut waiting = self.waiting(last, most, newest, schedule);
         let slot = waiting.pop_front().unwrap_or(newest);
         if schedule.next_after(last).is_some_and(|first| first < slot && self.is_startable(first)) {
-            self.tell(EventType::Normal, PASSED_OVER, passed_over(most));
+            self.hourly_event(EventType::Normal, PASSED_OVER, passed_over(most));
         }
         Choice::Start { slot, next: waiting.front().copied() }
     }
@@ -65,14 +65,14 @@ impl Sync<'_> {
         }
         let first = self.waiting(written, most, last, schedule).front().copied();
         if first.is_some_and(|first| first < last) {
-            self.tell(EventType::Normal, PASSED_OVER, overtaken_backlog());
+            self.hourly_event(EventType::Normal, PASSED_OVER, overtaken_backlog());
         }
     }
 
     /// Whether its deadline has not passed, and no Job of another owner is known to have its name.
     fn is_startable(&self, slot: DateTime<Utc>) -> bool {
         let deadline = self.draft.base.spec.starting_deadline_seconds;
-        !is_too_late(slot, deadline, self.nominal_now()) && self.observation.recalled.name_taken < Some(slot)
+        !is_too_late(slot, deadline, self.nominal_now()) && self.observation.recalled.memo.name_taken < Some(slot)
     }
 
     /// The newest slots after `last`, up to `newest`, that may start, the oldest first.
@@ -91,7 +91,7 @@ impl Sync<'_> {
     /// With `backlog: 0`: whether runs kept the slot from starting in time, and none of them was deleted for it. What else may
     /// have kept it waits for its starting deadline instead.
     fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
-        let known = self.observation.recalled.blocked.filter(|known| known.slot == slot);
+        let known = self.observation.recalled.memo.blocked.filter(|known| known.slot == slot);
         let was_blocked = || self.was_blocked(self.draft.base.due(slot));
         self.nominal_now().signed_duration_since(slot) > IN_TIME && known.map_or_else(was_blocked, |known| !known.waits)
     }
@@ -143,7 +143,7 @@ impl Sync<'_> {
 
     /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
     pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
-        self.tell(EventType::Normal, PASSED_OVER, passed_over(0));
+        self.hourly_event(EventType::Normal, PASSED_OVER, passed_over(0));
         self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
         if self.blocker().is_none() {
             self.draft.counted(self.draft.base.counted_at(slot));
@@ -153,7 +153,7 @@ impl Sync<'_> {
 
     /// Comes back at once if another slot waits after `slot`, which has its Job or will not have one.
     pub(super) fn and_then(&self, slot: DateTime<Utc>, next: Option<DateTime<Utc>>, outcome: Outcome) -> Outcome {
-        let is_taken = self.draft.name_taken == Some(slot) || self.draft.status.last_schedule_time >= Some(slot);
+        let is_taken = self.draft.memo.name_taken == Some(slot) || self.draft.status.last_schedule_time >= Some(slot);
         match next.filter(|_| is_taken) {
             Some(next) => Outcome::Requeue(Requeue { slot: self.draft.base.due(next) }),
             None => outcome,
@@ -171,7 +171,7 @@ pub(super) fn blocked(
 ) -> Option<Blocked> {
     let cron_job = &observation.cron_job;
     cron_job.limits().backlog.filter(|most| *most == 0)?;
-    let known = observation.recalled.blocked;
+    let known = observation.recalled.memo.blocked;
     let may_be_in_time = |slot| now.signed_duration_since(cron_job.due(slot)) <= IN_TIME;
     let slot = match draft.verdict {
         Verdict::Skipped(Skip::PassedOver(slot)) => return Some(Blocked { slot, waits: false }),

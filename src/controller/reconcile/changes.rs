@@ -44,7 +44,7 @@ impl Sync<'_> {
         let known = [
             from,
             self.observation.recalled.pending_create.map(|pending| pending.slot),
-            self.observation.recalled.name_taken,
+            self.observation.recalled.memo.name_taken,
         ];
         let from = known.into_iter().flatten().fold(last, DateTime::max);
         let Some(slot) = self.search(schedule, |_, schedule| newest_start(schedule, from, until)) else { return };

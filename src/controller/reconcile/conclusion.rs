@@ -20,7 +20,7 @@ use crate::controller::history::{MOST_PRUNED, history_victims, newest_unrecorded
 use crate::controller::messages::{HANDED_OVER, PAUSED, RUN_STUCK};
 use crate::controller::observation::{CreateReply, DeleteReply};
 use crate::controller::plan::{
-    Attempt, Attempted, Failure, Outcome, Propagation, Requeue, Settlement, Skip, Then, Verdict, Victim,
+    Attempt, Attempted, Failure, Outcome, Propagation, Pruning, Requeue, Settlement, Skip, Then, Verdict, Victim,
 };
 
 /// The end of a sync, but for the Jobs of the history that are deleted before the status is written.
@@ -39,7 +39,7 @@ pub struct Conclusion<'a> {
     pub prune_first: Vec<Arc<Job>>,
     /// The others.
     prune: Vec<Arc<Job>>,
-    /// See [`Settlement::unrecorded`].
+    /// See [`Pruning::unrecorded`].
     unrecorded: Option<Uid>,
 }
 
@@ -55,7 +55,7 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
         }
     };
     let news: &[&str] = if sync.draft.verdict == Verdict::Open { &[] } else { &[HANDED_OVER, PAUSED, RUN_STUCK] };
-    sync.draft.keep_told(&sync.observation.recalled.told, sync.now, news);
+    sync.draft.keep_recent_events(&sync.observation.recalled.memo.recent_events, sync.now, news);
     let settles_later = sync.fired && sync.observation.settle_later;
     let outcome = if settles_later { Outcome::SettleLater { next: outcome.next_slot() } } else { outcome };
     // After an overtaking, the version to patch may be outdated, so the edits are left to the sync of the next version.
@@ -82,21 +82,22 @@ impl Conclusion<'_> {
     /// Ends the sync with the answers to the deletions of [`Self::prune_first`].
     pub fn settle(self, pruned: impl IntoIterator<Item = (Arc<Job>, DeleteReply)>) -> Settlement {
         let Self { mut sync, outcome, is_put_off, is_refused, deleted_for, mut prune, unrecorded, .. } = self;
-        let blocked = blocked(sync.observation, &sync.draft, &outcome, deleted_for, sync.now);
+        sync.draft.memo.blocked = blocked(sync.observation, &sync.draft, &outcome, deleted_for, sync.now);
         if is_put_off {
-            return Settlement { blocked, is_refused, ..sync.draft.put_off(outcome) };
+            return Settlement { is_refused, ..sync.draft.put_off(outcome) };
         }
         for (job, reply) in pruned {
             sync.conclude_pruning(&job, &reply);
         }
         sync.publish(&outcome);
-        let not_pruned = prune.len().saturating_sub(MOST_PRUNED);
+        let more = prune.len().saturating_sub(MOST_PRUNED);
         prune.truncate(MOST_PRUNED);
         let Sync { observation, now, mut draft, .. } = sync;
         if draft.base.controller_kind.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(observation, &draft, &outcome, now));
         }
-        Settlement { prune, unrecorded, not_pruned, blocked, is_refused, ..draft.settle(outcome) }
+        let pruning = Pruning { jobs: prune, unrecorded, more };
+        Settlement { pruning, is_refused, ..draft.settle(outcome) }
     }
 }
 
@@ -194,13 +195,13 @@ impl Sync<'_> {
                 self.started(job, slot);
             }
         } else {
-            if self.observation.recalled.name_taken != Some(slot) {
+            if self.draft.memo.name_taken != Some(slot) {
                 let kind = self.draft.base.controller_kind.child.qualified_name();
                 let name = quote(&job.name.name);
                 let text = format!("Error creating {}: {kind} {name} already exists", self.noun());
                 self.draft.warning("FailedCreate", text);
             }
-            self.draft.name_taken = Some(slot);
+            self.draft.memo.name_taken = Some(slot);
             self.draft.verdict = Verdict::Skipped(Skip::NameTaken(slot));
         }
         self.wait_for_next_slot(schedule)

@@ -152,7 +152,7 @@ impl Sync<'_> {
             Blocker::MaxConcurrent(limit) => at_max_concurrent(self.noun(), limit),
         };
         if self.has_limits() {
-            self.tell(EventType::Normal, "JobAlreadyActive", text);
+            self.hourly_event(EventType::Normal, "JobAlreadyActive", text);
         } else {
             self.draft.normal("JobAlreadyActive", text);
         }
@@ -180,9 +180,9 @@ impl Sync<'_> {
         let number = self.lingering(age);
         let lingers = delete && number >= LINGERING;
         let text = run_stuck(&format!("{} {name}", self.noun()), age, delete && !lingers);
-        self.tell(EventType::Warning, RUN_STUCK, text);
+        self.hourly_event(EventType::Warning, RUN_STUCK, text);
         if lingers {
-            self.tell(EventType::Warning, "StuckRunsLinger", stuck_runs_linger(number));
+            self.hourly_event(EventType::Warning, "StuckRunsLinger", stuck_runs_linger(number));
         }
     }
 
@@ -196,7 +196,7 @@ impl Sync<'_> {
             |job: &&Arc<Job>| job.finished == Some(FinishedCondition::Failed) && !job.deleting && !job.of_backfill;
         let failures = self.observation.children().filter(has_failed).filter(|job| Some(job.began()) > success).count();
         if failures >= limit {
-            self.tell(EventType::Warning, PAUSED, paused(self.noun(), limit));
+            self.hourly_event(EventType::Warning, PAUSED, paused(self.noun(), limit));
         }
         failures >= limit
     }
@@ -273,7 +273,7 @@ impl Sync<'_> {
     /// Records that the slot waits until the Jobs that it replaces are gone, `name` among them.
     pub(super) fn wait_for_replaced(&mut self, name: &str, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
-        self.tell(EventType::Normal, "JobAlreadyActive", text);
+        self.hourly_event(EventType::Normal, "JobAlreadyActive", text);
         self.draft.verdict = Verdict::Skipped(Skip::Replacing(slot));
         self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         let next = self.deadline_of(slot).into_iter().chain(self.passed_over_at(slot)).min();
@@ -291,7 +291,7 @@ impl Sync<'_> {
             Some(slot) if self.blocker().is_some() => Verdict::Skipped(Skip::MaxConcurrent(slot)),
             Some(slot) => {
                 if self.waited_to_replace() {
-                    self.tell(EventType::Warning, "MissSchedule", missed_schedule(slot));
+                    self.hourly_event(EventType::Warning, "MissSchedule", missed_schedule(slot));
                 }
                 Verdict::Skipped(Skip::Deadline(slot))
             }

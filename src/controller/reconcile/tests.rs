@@ -98,7 +98,7 @@ fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
 
     observation.create = Some(created());
     let settlement = settle(&observation);
-    assert_eq!(settlement.prune, std::slice::from_ref(&old));
+    assert_eq!(settlement.pruning.jobs, std::slice::from_ref(&old));
     assert_eq!(reasons(&settlement), ["SuccessfulCreate"]);
     assert_eq!(written(&settlement).last_schedule_time, Some(time(SLOT)));
     assert_eq!(written(&settlement).active.len(), 1);
@@ -169,7 +169,7 @@ fn the_end_of_an_active_job_is_reported_if_it_cannot_be_pruned_after_its_sync_wa
         (observation.settle_later, observation.is_overtaken) = (!is_overtaken, is_overtaken);
         observation.create = Some(created());
         let put_off = settle(&observation);
-        assert!(put_off.status.is_none() && put_off.prune.is_empty(), "{put_off:?}");
+        assert!(put_off.status.is_none() && put_off.pruning.jobs.is_empty(), "{put_off:?}");
 
         let mut observation = observe(&cron_job, &[&old, &job(NAME, "new-uid", made_by_controller(SLOT))]);
         observation.recalled.carried = put_off.edits;
@@ -196,7 +196,7 @@ fn a_finished_job_that_is_being_deleted_is_not_pruned_again() {
     for (job, pruned) in [(&old, 1), (&lingering, 0)] {
         let mut observation = observe(&cron_job, &[job]);
         observation.create = Some(created());
-        assert_eq!(settle(&observation).prune.len(), pruned);
+        assert_eq!(settle(&observation).pruning.jobs.len(), pruned);
     }
 }
 
@@ -210,7 +210,7 @@ fn a_finished_job_that_is_being_deleted_counts_in_no_condition() {
         [(vec![], "NothingFailed"), (vec![&lingering], "NothingFailed"), (vec![&lingering, &failed], "Failed")]
     {
         let observation = observe(&cron_job, &jobs);
-        let draft = Draft::new(&observation.cron_job, &observation.recalled.carried);
+        let draft = Draft::new(&observation.cron_job, &observation.recalled);
         let [.., degraded] = conditions::of(&observation, &draft, &Outcome::Done, now());
         assert_eq!(degraded.reason, reason);
     }
@@ -229,8 +229,8 @@ fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
     let mut observation = Case::new(Observation::new(cron_job, jobs.collect(), Zone::UTC));
     observation.create = Some(created());
     let settlement = settle(&observation);
-    assert_eq!((settlement.prune.len(), settlement.not_pruned), (MOST_PRUNED, JOBS - 1 - MOST_PRUNED));
-    assert_eq!(&*settlement.prune[0].name.name, "old-000000", "the oldest first");
+    assert_eq!((settlement.pruning.jobs.len(), settlement.pruning.more), (MOST_PRUNED, JOBS - 1 - MOST_PRUNED));
+    assert_eq!(&*settlement.pruning.jobs[0].name.name, "old-000000", "the oldest first");
     assert_eq!(written(&settlement).active.len(), 1);
 }
 
@@ -245,7 +245,7 @@ fn history_is_judged_on_the_version_that_was_read_live_like_the_policy() {
         observation.live.cron_job =
             Some(Ok(cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 1, "suspend": true } }))));
         let settlement = settle(&observation);
-        assert_eq!((settlement.prune.len(), reasons(&settlement)), (0, vec!["UnexpectedJob"]), "{is_suspect}");
+        assert_eq!((settlement.pruning.jobs.len(), reasons(&settlement)), (0, vec!["UnexpectedJob"]), "{is_suspect}");
         assert!(matches!(settlement.outcome, Outcome::Done), "{is_suspect}");
     }
 }
@@ -265,7 +265,7 @@ fn finished_job_is_not_pruned_by_a_sync_that_failed_before_it_recorded_its_succe
         assert!(matches!(settlement.outcome, Outcome::Failed(_)), "{sentence}");
         let status = settlement.status.as_ref().map(|write| &write.status);
         let success = status.and_then(|status| status.last_successful_time);
-        assert_eq!((settlement.prune.len(), success.is_some()), (pruned, pruned == 1), "{sentence}");
+        assert_eq!((settlement.pruning.jobs.len(), success.is_some()), (pruned, pruned == 1), "{sentence}");
     }
 }
 
@@ -301,11 +301,11 @@ fn name_taken_by_another_owner_is_reported_once_per_slot_and_waits_for_the_next(
 
     let settlement = settle(&observation);
     assert_eq!(reasons(&settlement), ["FailedCreate"]);
-    assert_eq!(settlement.name_taken, Some(time(SLOT)));
+    assert_eq!(settlement.memo.name_taken, Some(time(SLOT)));
     assert!(settlement.status.is_none(), "lastScheduleTime stays");
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
 
-    observation.recalled.name_taken = Some(time(SLOT));
+    observation.recalled.memo.name_taken = Some(time(SLOT));
     assert!(reasons(&settle(&observation)).is_empty());
 }
 
@@ -524,12 +524,12 @@ fn warning_about_a_handover_comes_once_an_hour_and_anew_after_a_take_back() {
     let mut told = Vec::new();
     for (sentence, cron_job, minute, is_told) in rows {
         let mut observation = observe(cron_job, &[]);
-        observation.recalled.told = told;
+        observation.recalled.memo.recent_events = told;
         let Plan::Settle(settlement) = reconcile(&observation, time(&format!("2026-03-02T{minute}:00Z"))) else {
             panic!("{sentence}: it does not settle")
         };
         assert_eq!(reasons(&settlement).contains(&"HandedOver"), is_told, "{sentence}");
-        told = settlement.told;
+        told = settlement.memo.recent_events;
     }
     let tutorial = Arc::new(CronJob { controller_kind: ControllerKind::Tutorial, ..CronJob::clone(&handed_over) });
     for (sentence, cron_job, ownership) in [
@@ -677,9 +677,9 @@ fn after_a_lease_that_ran_out_no_history_is_pruned() {
     let cron_job = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
     let mut observation = observe(&cron_job, &[&job("report-29540700", "old", finished("Complete"))]);
     observation.create = Some(created());
-    assert_eq!(settle(&observation).prune.len(), 1);
+    assert_eq!(settle(&observation).pruning.jobs.len(), 1);
     observation.takeover_wait = Some(TimeDelta::seconds(29));
-    assert!(settle(&observation).prune.is_empty());
+    assert!(settle(&observation).pruning.jobs.is_empty());
 }
 
 #[test]

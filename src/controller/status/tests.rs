@@ -73,9 +73,9 @@ fn edits_of_several_syncs_come_to_what_the_last_of_them_saw() {
     let same = base(json!({}));
     for (sentence, edits, want) in rows {
         // Each sync begins with what the one before could not write.
-        let mut carried = Edits::default();
+        let mut recalled = Recalled::default();
         for edit in *edits {
-            let mut draft = Draft::new(&same, &carried);
+            let mut draft = Draft::new(&same, &recalled);
             match *edit {
                 Edit::Starts(name, slot) => draft.started(&job(name, name, json!({})), at(slot)),
                 Edit::Ends(name) => draft.ended(&job(name, name, json!({}))),
@@ -87,17 +87,17 @@ fn edits_of_several_syncs_come_to_what_the_last_of_them_saw() {
                 Edit::Counts(time) => draft.counted(same.counted_at(at(time))),
                 Edit::LeavesOut(name) => assert!(draft.leave_out(&Uid::new(name)), "{name}"),
             }
-            carried = draft.put_off(Outcome::Done).edits;
+            recalled.carried = draft.put_off(Outcome::Done).edits;
         }
         let is_written = |cron_job: &Arc<CronJob>, (active, scheduled, succeeded, counted): Want<'_>, what: &str| {
-            let status = Draft::new(cron_job, &carried).status.into_owned();
+            let status = Draft::new(cron_job, &recalled).status.into_owned();
             let names: Vec<&str> = status.active.iter().map(|reference| &*reference.name).collect();
             assert_eq!(names, active, "{sentence}{what}");
             assert_eq!(status.last_schedule_time, Some(at(scheduled)), "{sentence}{what}");
             assert_eq!(status.last_successful_time, succeeded.map(at), "{sentence}{what}");
             assert_eq!(status.counted_from.as_ref().map(|counted| counted.time()), counted.map(at), "{sentence}{what}");
             let written = Arc::new(CronJob { status: status.clone(), ..CronJob::clone(cron_job) });
-            assert_eq!(*Draft::new(&written, &carried).status, status, "{sentence}{what}, written twice");
+            assert_eq!(*Draft::new(&written, &recalled).status, status, "{sentence}{what}, written twice");
         };
         is_written(&same, *want, "");
         // Another controller has written the status meanwhile.
@@ -108,7 +108,7 @@ fn edits_of_several_syncs_come_to_what_the_last_of_them_saw() {
             (active, "11:00", Some("11:00"), counted),
             ", to a later version",
         );
-        let put_off = Draft::new(&same, &carried).put_off(Outcome::Done).edits;
+        let put_off = Draft::new(&same, &recalled).put_off(Outcome::Done).edits;
         assert_eq!(put_off.is_empty(), edits.is_empty(), "{sentence}");
     }
 }

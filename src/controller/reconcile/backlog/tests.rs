@@ -5,8 +5,8 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 use super::*;
+use crate::controller::observation::Recalled;
 use crate::controller::plan::Failure;
-use crate::controller::status::Edits;
 use crate::controller::tests::objects::{at, cron_job};
 
 /// How a sync ends.
@@ -119,7 +119,7 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
                     }
                     NothingDue => (Verdict::NothingDue, None),
                 };
-                let mut draft = Draft::new(&cron_job, &Edits::default());
+                let mut draft = Draft::new(&cron_job, &Recalled::default());
                 draft.verdict = verdict;
                 draft.startable = match end {
                     Refused(slot) | RefusedAfterDeleting(slot) | Started(slot) => Some(at(slot)),
@@ -129,10 +129,10 @@ fn the_slot_that_runs_keep_from_starting_is_known_over_all_that_syncs_meet_one_a
                 let failure = Failure::Changed(cron_job.name.clone());
                 let fails = matches!(end, Failed | Refused(_) | RefusedAfterDeleting(_));
                 let outcome = if fails { Outcome::Failed(failure) } else { Outcome::Done };
-                observation.recalled.blocked = blocked(&observation, &draft, &outcome, deleted_for, now);
+                observation.recalled.memo.blocked = blocked(&observation, &draft, &outcome, deleted_for, now);
             }
             let want = want.filter(|_| is_kept).map(|(slot, waits)| Blocked { slot: at(slot), waits });
-            assert_eq!(observation.recalled.blocked, want, "backlog {backlog}: {sentence}");
+            assert_eq!(observation.recalled.memo.blocked, want, "backlog {backlog}: {sentence}");
         }
     }
 }

@@ -121,7 +121,7 @@ fn slot_that_was_started_before_the_change_is_not_told() {
     let mut observations = [observe(&cron_job, &[&unwritten]), observe(&cron_job, &[]), observe(&cron_job, &[])];
     observations[1].recalled.pending_create =
         Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
-    observations[2].recalled.name_taken = Some(time(SLOT));
+    observations[2].recalled.memo.name_taken = Some(time(SLOT));
     for observation in observations {
         assert_eq!(told(observation), (None, vec![]));
     }

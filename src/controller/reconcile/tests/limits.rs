@@ -13,8 +13,8 @@ use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, CountedFrom, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SPREAD,
     STUCK_AFTER,
 };
-use crate::controller::observation::Blocked;
-use crate::controller::plan::{Propagation, Skip, Told, Verdict};
+
+use crate::controller::plan::{Blocked, Propagation, RecentEvent, Skip, Verdict};
 
 pub(super) const CREATED: &str = "2026-03-02T08:30:00Z";
 
@@ -161,18 +161,18 @@ fn max_concurrent_one_is_a_strict_forbid() {
 /// The minutes of a sync each in which an Event says that a Job of 10:00 blocks the next.
 fn told_of_blocking(cron_job: &Arc<CronJob>) -> Vec<i64> {
     let blocking = running("report-29540760", "2026-03-02T10:00:00Z");
-    let mut told: Vec<Told> = Vec::new();
+    let mut told: Vec<RecentEvent> = Vec::new();
     let mut events = Vec::new();
     for minute in 1..150 {
         let now = time("2026-03-02T10:00:00Z") + TimeDelta::minutes(minute);
         let mut observation = observe(cron_job, &[&blocking]);
         observation.live.cron_job = Some(Ok(Arc::clone(cron_job)));
-        observation.recalled.told = told;
+        observation.recalled.memo.recent_events = told;
         let ran = run(observation, now);
         if reasons(ran.end()).contains(&"JobAlreadyActive") {
             events.push(minute);
         }
-        told = ran.settlement.unwrap().told;
+        told = ran.settlement.unwrap().memo.recent_events;
     }
     events
 }
@@ -256,10 +256,10 @@ fn warnings_about_held_slots_come_again_when_they_begin_anew_or_after_an_hour() 
                 if jobs.is_none() {
                     (observation.view_is_suspect, observation.live.cron_job) = (true, Some(Err(refusal(503, ""))));
                 }
-                observation.recalled.told = told;
+                observation.recalled.memo.recent_events = told;
                 let ran = run(observation, time(&format!("2026-03-02T{now}:00Z")));
                 assert_eq!(reasons(ran.end()).contains(&reason), is_told, "{sentence}: at {now}");
-                told = ran.settlement.unwrap().told;
+                told = ran.settlement.unwrap().memo.recent_events;
             }
         }
     }
@@ -300,10 +300,10 @@ fn waiting_slot_whose_name_is_taken_lets_the_next_one_start() {
     let foreign = job("report-29540790", "foreign", json!({ "metadata": { "ownerReferences": [] } }));
     observation.learn_job(foreign.name.clone(), Ok(foreign));
     let Plan::Settle(settlement) = reconcile(&observation, time("2026-03-02T10:40:30Z")) else { panic!() };
-    assert_eq!(settlement.name_taken, Some(time("2026-03-02T10:30:00Z")));
+    assert_eq!(settlement.memo.name_taken, Some(time("2026-03-02T10:30:00Z")));
     assert!(requeued_at(&settlement) < Some(time("2026-03-02T10:40:30Z")), "at once");
     observation.create = None;
-    observation.recalled.name_taken = settlement.name_taken;
+    observation.recalled.memo.name_taken = settlement.memo.name_taken;
     let ran = run(observation, time("2026-03-02T10:40:30Z"));
     assert_eq!(ran.started, [time("2026-03-02T10:40:00Z")]);
 }
@@ -320,8 +320,8 @@ fn two_waiting_slots_whose_names_are_taken_are_tried_once_each() {
     for taken in ["2026-03-02T10:20:00Z", "2026-03-02T10:30:00Z"] {
         observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
         let Plan::Settle(settlement) = reconcile(&observation, time("2026-03-02T10:40:30Z")) else { panic!("{taken}") };
-        assert_eq!(settlement.name_taken, Some(time(taken)));
-        observation.recalled.name_taken = settlement.name_taken;
+        assert_eq!(settlement.memo.name_taken, Some(time(taken)));
+        observation.recalled.memo.name_taken = settlement.memo.name_taken;
     }
     observation.create = None;
     let ran = run(observation, time("2026-03-02T10:40:30Z"));
@@ -355,7 +355,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     ];
     for (sentence, now, known, starts) in rows {
         let mut observation = observe(&cron_job, &[]);
-        observation.recalled.blocked = known;
+        observation.recalled.memo.blocked = known;
         let ran = run(observation, time(now));
         assert_eq!(!ran.started.is_empty(), starts, "{sentence}");
         assert_eq!(ran.skip(), (!starts).then_some("passed_over"), "{sentence}");
@@ -379,7 +379,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     // A slot that waits for its deadline instead keeps the timer of `stuck-after`.
     let stuck = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1"), (STUCK_AFTER, "100m")], json!({}));
     let mut observation = observe(&stuck, &[&earlier]);
-    observation.recalled.blocked = Some(Blocked { slot, waits: true });
+    observation.recalled.memo.blocked = Some(Blocked { slot, waits: true });
     let ran = run(observation, time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("max_concurrent"), Some(time("2026-03-02T10:40:00Z"))));
     // What began after the slot was due did not keep it from starting in time.
@@ -387,9 +387,9 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     let one = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1")], json!({}));
     let ran = run(observe(&one, &[&by_hand]), time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), reasons(ran.end()).contains(&"PassedOver")), (Some("max_concurrent"), false));
-    assert_eq!(ran.end().blocked.map(|blocked| blocked.waits), Some(true));
+    assert_eq!(ran.end().memo.blocked.map(|blocked| blocked.waits), Some(true));
     let early = sync(&blocked, &[&earlier], "2026-03-02T10:00:30Z");
-    assert_eq!(early.end().blocked.map(|blocked| blocked.waits), Some(false));
+    assert_eq!(early.end().memo.blocked.map(|blocked| blocked.waits), Some(false));
     // Nor did what had ended by then, although the status still names it, nor a Job that Forbid does not count.
     let complete = |from: &str, to: &str| {
         let conditions = json!([{ "type": "Complete", "status": "True" }]);
@@ -685,7 +685,7 @@ fn failed_jobs_of_a_backfill_do_not_end_a_pause() {
     let limits = json!({ "failedJobsHistoryLimit": 2 });
     for (annotations, pruned) in [(&[(PAUSE_AFTER_FAILURES, "2")][..], vec!["p"]), (&[], vec!["a", "b", "p"])] {
         let ran = sync(&with(annotations, limits.clone()), &jobs, "2026-03-02T10:00:05Z");
-        let mut names: Vec<&str> = ran.end().prune.iter().map(|job| &*job.name.name).collect();
+        let mut names: Vec<&str> = ran.end().pruning.jobs.iter().map(|job| &*job.name.name).collect();
         names.sort_unstable();
         assert_eq!(names, pruned, "{annotations:?}");
     }
@@ -788,7 +788,7 @@ fn resume_by_an_annotation_counts_from_when_it_is_seen() {
 struct World {
     cron_job: CronJob,
     jobs: Vec<Arc<Job>>,
-    told: Vec<Told>,
+    told: Vec<RecentEvent>,
     now: DateTime<Utc>,
     resumed: DateTime<Utc>,
     started: VecDeque<DateTime<Utc>>,
@@ -902,7 +902,7 @@ impl World {
         let cron_job = Arc::new(self.cron_job.clone());
         self.jobs.sort_by(|a, b| a.name.name.cmp(&b.name.name));
         let mut observation = Case::new(Observation::new(Arc::clone(&cron_job), self.jobs.clone(), Zone::UTC));
-        observation.recalled.told = std::mem::take(&mut self.told);
+        observation.recalled.memo.recent_events = std::mem::take(&mut self.told);
         for _ in 0..100 {
             match reconcile(&observation, self.now) {
                 Plan::Lookup(lookups) => {
@@ -947,9 +947,9 @@ impl World {
                 }
                 Plan::Settle(settlement) => {
                     let refused = self.statuses_are_refused && settlement.status.is_some();
-                    let stays = settlement.unrecorded.as_ref().filter(|_| refused);
+                    let stays = settlement.pruning.unrecorded.as_ref().filter(|_| refused);
                     let pruned = |job: &Arc<Job>| {
-                        settlement.prune.iter().any(|gone| gone.uid == job.uid) && stays != Some(&job.uid)
+                        settlement.pruning.jobs.iter().any(|gone| gone.uid == job.uid) && stays != Some(&job.uid)
                     };
                     self.jobs.retain(|job| !pruned(job));
                     let back = requeued_at(&settlement);
@@ -962,7 +962,7 @@ impl World {
                     if let Some(write) = settlement.status.filter(|_| !refused) {
                         self.cron_job.status = write.status;
                     }
-                    self.told = settlement.told;
+                    self.told = settlement.memo.recent_events;
                     let at_once = back.is_some_and(|back| back <= self.now);
                     assert!(!at_once || is_started, "it would never rest");
                     return at_once;
