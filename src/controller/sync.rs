@@ -125,63 +125,253 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
     mut observation: Observation,
     now: DateTime<Utc>,
 ) -> SyncReport {
-    let mut template = None;
+    let mut sync = Syncing { control, hooks, now, template: None };
     loop {
         let lookups = match decide(&observation, now) {
             Decision::Read(lookups) => lookups,
-            Decision::Act(course) => {
-                return act_and_conclude(control, hooks, &observation, course, template, now).await;
-            }
+            Decision::Act(course) => return sync.act_and_conclude(&observation, course).await,
         };
-        if !read(control, hooks, &mut observation, &mut template, lookups).await {
+        if !sync.read(&mut observation, lookups).await {
             return SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
         }
     }
 }
 
-async fn act_and_conclude<C: JobControl + CronJobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    observation: &Observation,
-    course: Course<'_>,
-    template: Option<LongTemplate>,
+/// A sync under way.
+struct Syncing<'a, C, H> {
+    control: &'a C,
+    hooks: &'a H,
     now: DateTime<Utc>,
-) -> SyncReport {
-    let attempted = if let Some(attempt) = course.attempt() {
-        act(control, hooks, observation, attempt, course.cron_job(), template).await
-    } else {
-        drop(template);
-        Attempted::default()
-    };
-    let (conclusion, began) = (conclude(course, &attempted), Instant::now());
-    let (mut settlement, prune_failed) = prune_first(control, hooks, observation, conclusion, now).await;
-    hooks.decided(observation, &mut settlement);
-    let end = began + settling_time(settlement.outcome.next_slot(), now);
-    let report = settle(control, hooks, observation, settlement, end).await;
-    SyncReport { prune_failed: prune_failed || report.prune_failed, ..report }
+    /// The template to create a Job from, if it is long and was read.
+    template: Option<LongTemplate>,
 }
 
-/// Deletes the Jobs that go before the status is written, and settles. Also returns whether a deletion failed.
-async fn prune_first<C: JobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    observation: &Observation,
-    mut conclusion: Conclusion<'_>,
-    now: DateTime<Utc>,
-) -> (Settlement, bool) {
-    let jobs = std::mem::take(&mut conclusion.prune_first);
-    if jobs.is_empty() {
-        return (conclusion.settle([]), false);
+impl<C: JobControl + CronJobControl, H: SyncHooks> Syncing<'_, C, H> {
+    /// Reads from the API server; a CronJob whose template is long only if that fits into the budget. Returns whether it did.
+    async fn read(&mut self, observation: &mut Observation, lookups: Vec<Lookup>) -> bool {
+        if lookups.len() > REQUESTS_PER_KEY {
+            self.template = None;
+        }
+        let mut jobs = Vec::with_capacity(lookups.len());
+        for lookup in lookups {
+            match lookup {
+                Lookup::CronJob => {
+                    let cron_job = Arc::clone(&observation.cron_job);
+                    let Some(reply) = self.read_cron_job(&cron_job).await else { return false };
+                    observation.live.cron_job = Some(reply);
+                }
+                Lookup::Job(name) => jobs.push(name),
+            }
+        }
+        let control = self.control;
+        let mut replies = stream::iter(jobs)
+            .map(|name| async move {
+                let reply = control.get_job(&name).await;
+                (name, reply)
+            })
+            .buffered(REQUESTS_PER_KEY);
+        while let Some((name, reply)) = replies.next().await {
+            observation.learn_job(name, reply);
+        }
+        true
     }
-    // The other half of the time is for the status write.
-    let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.next_slot(), now) / 2);
-    let (replies, failed) = cleanup_finished_jobs(control, hooks, &observation.cron_job, jobs, until).await;
-    let answered = replies.into_iter().map(|(job, reply)| {
-        let unanswered = || Err(not_in_time("delete Job", &job.name, "no answer in the time that pruning may take"));
-        let reply = reply.unwrap_or_else(unanswered);
-        (job, reply)
-    });
-    (conclusion.settle(answered), failed)
+
+    /// Reads a CronJob of which `known` is known. A long template is kept, and not in the answer. Returns `None` if there is no
+    /// space for it.
+    async fn read_cron_job(&mut self, known: &CronJob) -> Option<Result<Arc<CronJob>, ApiError>> {
+        let mut reservation = None;
+        if let Some(bytes) = known.spec.job_template.omitted_bytes() {
+            reservation = Some(self.hooks.reserve_template(&known.name, bytes)?);
+        }
+        let reply = self.control.get_cron_job(&known.name).await;
+        match &reply {
+            Ok(live) if live.uid == known.uid => self.hooks.view_confirmed(live),
+            Err(error) if !error.is_not_found() => {}
+            // Another CronJob of the same name does not confirm the one in the cache.
+            _ => self.hooks.view_refuted(&known.name),
+        }
+        Some(reply.map(|live| {
+            let cached = live.for_cache();
+            let is_long = cached.spec.job_template.omitted_bytes().is_some();
+            self.template = is_long.then_some(LongTemplate { cron_job: live, _reservation: reservation });
+            cached
+        }))
+    }
+
+    async fn act_and_conclude(mut self, observation: &Observation, course: Course<'_>) -> SyncReport {
+        let attempted = match course.attempt() {
+            Some(attempt) => self.act(observation, attempt, course.cron_job()).await,
+            None => Attempted::default(),
+        };
+        self.template = None;
+        let (conclusion, began) = (conclude(course, &attempted), Instant::now());
+        let (mut settlement, prune_failed) = self.prune_first(observation, conclusion).await;
+        self.hooks.decided(observation, &mut settlement);
+        let end = began + settling_time(settlement.outcome.next_slot(), self.now);
+        let report = self.settle(observation, settlement, end).await;
+        SyncReport { prune_failed: prune_failed || report.prune_failed, ..report }
+    }
+
+    /// Carries out an attempt that was decided on this version of the CronJob, until something fails.
+    async fn act(&mut self, observation: &Observation, attempt: &Attempt, cron_job: &Arc<CronJob>) -> Attempted {
+        let Attempt { slot, victims, then, .. } = attempt;
+        let mut attempted = Attempted::default();
+        if victims.len() > REQUESTS_PER_KEY {
+            self.template = None;
+        }
+        for Victim { name, uid, propagation } in victims {
+            if !self.hooks.is_current(cron_job, *slot) {
+                attempted.is_overtaken = true;
+                return attempted;
+            }
+            let reply = self.control.delete_job(name, uid, *propagation, observation.patience).await;
+            // Otherwise it exists until the watch shows its end.
+            if reply.is_ok() && *propagation == Propagation::Background {
+                self.hooks.deleted(cron_job, name, uid);
+            }
+            let is_refused = reply.as_ref().is_err_and(|error| !error.is_not_found());
+            attempted.deletions.push(reply);
+            if is_refused {
+                return attempted;
+            }
+        }
+        let Then::Create { name, .. } = then else { return attempted };
+        let mut is_current = self.hooks.is_current(cron_job, *slot);
+        if is_current && self.template.is_none() && cron_job.spec.job_template.omitted_bytes().is_some() {
+            // The template was let go: it is read again, by a later sync if others use up the budget now.
+            let is_unchanged = self.is_unchanged(cron_job).await;
+            is_current = *is_unchanged.as_ref().unwrap_or(&false) && self.hooks.is_current(cron_job, *slot);
+            attempted.failure = is_unchanged.err();
+        }
+        if !is_current {
+            attempted.is_overtaken = true;
+            return attempted;
+        }
+        decision_log::starts(*slot);
+        attempted.create = Some(match self.create(observation, cron_job, name, *slot).await {
+            CreateReply::Refused(error) if error.is_already_exists() => {
+                CreateReply::Exists(self.control.get_job(name).await)
+            }
+            reply => reply,
+        });
+        attempted
+    }
+
+    /// Whether the CronJob is as it was decided on. Its long template is kept then.
+    async fn is_unchanged(&mut self, cron_job: &CronJob) -> Result<bool, ApiError> {
+        let Some(live) = self.read_cron_job(cron_job).await.transpose()? else { return Ok(false) };
+        let is_same = live.uid == cron_job.uid && live.spec == cron_job.spec && live.same_policies(cron_job);
+        Ok(is_same && !live.deleting && live.status.last_schedule_time == cron_job.status.last_schedule_time)
+    }
+
+    /// Creates the Job of a slot. Afterwards the template is no longer needed.
+    async fn create(
+        &mut self,
+        observation: &Observation,
+        cron_job: &Arc<CronJob>,
+        name: &ObjectName,
+        slot: DateTime<Utc>,
+    ) -> CreateReply {
+        let template = self.template.take();
+        let cron_job = template.as_ref().map_or(cron_job, |template| &template.cron_job);
+        let body = match job_from_template(cron_job, slot, observation.local_zone) {
+            Ok(body) => body,
+            Err(error) => return CreateReply::BadTemplate(error.to_string()),
+        };
+        self.hooks.creating(cron_job, slot);
+        let answer = self.control.create_job(name, body, observation.patience).await;
+        self.hooks.create_answered(cron_job, slot, answer.as_ref());
+        answer.map_or_else(CreateReply::Refused, CreateReply::Created)
+    }
+
+    /// Deletes the Jobs that go before the status is written, and settles. Also returns whether a deletion failed.
+    async fn prune_first(&self, observation: &Observation, mut conclusion: Conclusion<'_>) -> (Settlement, bool) {
+        let jobs = std::mem::take(&mut conclusion.prune_first);
+        if jobs.is_empty() {
+            return (conclusion.settle([]), false);
+        }
+        // The other half of the time is for the status write.
+        let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.next_slot(), self.now) / 2);
+        let (replies, failed) = self.cleanup_finished_jobs(&observation.cron_job, jobs, until).await;
+        let answered = replies.into_iter().map(|(job, reply)| {
+            let unanswered =
+                || Err(not_in_time("delete Job", &job.name, "no answer in the time that pruning may take"));
+            let reply = reply.unwrap_or_else(unanswered);
+            (job, reply)
+        });
+        (conclusion.settle(answered), failed)
+    }
+
+    /// Writes the status and prunes the history.
+    async fn settle(&self, observation: &Observation, settlement: Settlement, end: Instant) -> SyncReport {
+        let mut report = SyncReport::new(Arc::clone(&observation.cron_job), settlement.outcome);
+        let cron_job = &report.cron_job;
+        let (mut is_well, mut prune) = (true, settlement.pruning.jobs);
+        match settlement.status {
+            None => self.hooks.settled(cron_job, None, settlement.edits),
+            Some(write) => {
+                let request = self.control.update_status(&cron_job.name, &write, observation.patience);
+                let unanswered =
+                    |_| Err(not_in_time("update status of CronJob", &cron_job.name, "no answer until the next slot"));
+                match timeout_at(end, request).await.unwrap_or_else(unanswered) {
+                    Ok(written) => {
+                        decision_log::status_written(&written);
+                        self.hooks.settled(cron_job, Some(&written), Edits::default());
+                    }
+                    Err(error) => {
+                        debug!(%error, "Unable to update status for cronjob");
+                        self.hooks.settled(cron_job, None, settlement.edits);
+                        is_well = !error.is_unavailable();
+                        prune.retain(|job| settlement.pruning.unrecorded.as_ref() != Some(&job.uid));
+                        (report.outcome, report.again) = (Outcome::Failed(Failure::Api(error)), false);
+                    }
+                }
+            }
+        }
+        if is_well && !prune.is_empty() {
+            let end = end.min(Instant::now() + PRUNE_TIME);
+            let (replies, failed) = self.cleanup_finished_jobs(cron_job, prune, end).await;
+            let is_pruned = !failed && replies.iter().any(|(_, reply)| matches!(reply, Some(Ok(()))));
+            let event = |(job, reply): (Arc<Job>, Option<DeleteReply>)| {
+                deletion_event(cron_job.controller_kind, &job.name, &reply?, observation.hides_transient)
+            };
+            report.events = replies.into_iter().filter_map(event).collect();
+            report.prune_failed = failed;
+            // What cannot be deleted, or is gone already, is not tried again at once.
+            report.again |= is_pruned && settlement.pruning.more > 0;
+        }
+        report
+    }
+
+    /// Deletes finished Jobs of the history in batches until the first failure: no answer by `end`, or an error other than not found.
+    /// A Job without an answer has no reply. Also returns whether there was a failure. Matches upstream `cleanupFinishedJobs`, for
+    /// which [`conclude`] chooses the Jobs.
+    async fn cleanup_finished_jobs(
+        &self,
+        cron_job: &CronJob,
+        jobs: Vec<Arc<Job>>,
+        end: Instant,
+    ) -> (Vec<(Arc<Job>, Option<DeleteReply>)>, bool) {
+        let (mut replies, mut trouble) = (Vec::with_capacity(jobs.len()), false);
+        for some in jobs.chunks(REQUESTS_PER_KEY) {
+            let requests = some.iter().map(|job| async {
+                let request = self.control.delete_job(&job.name, &job.uid, Propagation::Background, Patience::Usual);
+                let reply = if trouble { None } else { timeout_at(end, request).await.ok() };
+                if let Some(Ok(())) = &reply {
+                    self.hooks.deleted(cron_job, &job.name, &job.uid);
+                }
+                (Arc::clone(job), reply)
+            });
+            let some = futures::future::join_all(requests).await;
+            let is_trouble = |reply: &Option<DeleteReply>| match reply {
+                None => true,
+                Some(reply) => reply.as_ref().is_err_and(|error| !error.is_not_found()),
+            };
+            trouble |= some.iter().any(|(_, reply)| is_trouble(reply));
+            replies.extend(some);
+        }
+        (replies, trouble)
+    }
 }
 
 /// How long a sync may continue once it has no Job left to start.
@@ -190,233 +380,7 @@ fn settling_time(next: Option<Requeue>, now: DateTime<Utc>) -> Duration {
     until_next.unwrap_or(LONGEST_SETTLING).min(LONGEST_SETTLING)
 }
 
-/// Reads from the API server; a CronJob whose template is long only if that fits into the budget. Returns whether it did.
-async fn read<C: JobControl + CronJobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    observation: &mut Observation,
-    template: &mut Option<LongTemplate>,
-    lookups: Vec<Lookup>,
-) -> bool {
-    if lookups.len() > REQUESTS_PER_KEY {
-        *template = None;
-    }
-    let mut jobs = Vec::with_capacity(lookups.len());
-    for lookup in lookups {
-        match lookup {
-            Lookup::CronJob => {
-                let cron_job = Arc::clone(&observation.cron_job);
-                let Some(reply) = read_cron_job(control, hooks, &cron_job, template).await else { return false };
-                observation.live.cron_job = Some(reply);
-            }
-            Lookup::Job(name) => jobs.push(name),
-        }
-    }
-    let mut replies = stream::iter(jobs)
-        .map(|name| async move {
-            let reply = control.get_job(&name).await;
-            (name, reply)
-        })
-        .buffered(REQUESTS_PER_KEY);
-    while let Some((name, reply)) = replies.next().await {
-        observation.learn_job(name, reply);
-    }
-    true
-}
-
-/// Reads a CronJob of which `known` is known. A long template is in `template` then, and not in the answer. Returns `None` if there
-/// is no space for it.
-async fn read_cron_job<C: CronJobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    known: &CronJob,
-    template: &mut Option<LongTemplate>,
-) -> Option<Result<Arc<CronJob>, ApiError>> {
-    let mut reservation = None;
-    if let Some(bytes) = known.spec.job_template.omitted_bytes() {
-        reservation = Some(hooks.reserve_template(&known.name, bytes)?);
-    }
-    let reply = control.get_cron_job(&known.name).await;
-    match &reply {
-        Ok(live) if live.uid == known.uid => hooks.view_confirmed(live),
-        Err(error) if !error.is_not_found() => {}
-        // Another CronJob of the same name does not confirm the one in the cache.
-        _ => hooks.view_refuted(&known.name),
-    }
-    Some(reply.map(|live| {
-        let cached = live.for_cache();
-        *template = cached
-            .spec
-            .job_template
-            .omitted_bytes()
-            .map(|_| LongTemplate { cron_job: live, _reservation: reservation });
-        cached
-    }))
-}
-
-/// Carries out an attempt that was decided on this version of the CronJob, until something fails.
-async fn act<C: JobControl + CronJobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    observation: &Observation,
-    attempt: &Attempt,
-    cron_job: &Arc<CronJob>,
-    mut template: Option<LongTemplate>,
-) -> Attempted {
-    let Attempt { slot, victims, then, .. } = attempt;
-    let mut attempted = Attempted::default();
-    if victims.len() > REQUESTS_PER_KEY {
-        template = None;
-    }
-    for Victim { name, uid, propagation } in victims {
-        if !hooks.is_current(cron_job, *slot) {
-            attempted.is_overtaken = true;
-            return attempted;
-        }
-        let reply = control.delete_job(name, uid, *propagation, observation.patience).await;
-        // Otherwise it exists until the watch shows its end.
-        if reply.is_ok() && *propagation == Propagation::Background {
-            hooks.deleted(cron_job, name, uid);
-        }
-        let is_refused = reply.as_ref().is_err_and(|error| !error.is_not_found());
-        attempted.deletions.push(reply);
-        if is_refused {
-            return attempted;
-        }
-    }
-    let Then::Create { name, .. } = then else { return attempted };
-    let mut is_current = hooks.is_current(cron_job, *slot);
-    if is_current && template.is_none() && cron_job.spec.job_template.omitted_bytes().is_some() {
-        // The template was let go: it is read again, by a later sync if others use up the budget now.
-        let is_unchanged = is_unchanged(control, hooks, cron_job, &mut template).await;
-        is_current = *is_unchanged.as_ref().unwrap_or(&false) && hooks.is_current(cron_job, *slot);
-        attempted.failure = is_unchanged.err();
-    }
-    if !is_current {
-        attempted.is_overtaken = true;
-        return attempted;
-    }
-    decision_log::starts(*slot);
-    let whole = template.as_ref().map_or(cron_job, |template| &template.cron_job);
-    let reply = create(control, hooks, whole, name, *slot, observation).await;
-    // The template is no longer needed.
-    drop(template);
-    attempted.create = Some(match reply {
-        CreateReply::Refused(error) if error.is_already_exists() => CreateReply::Exists(control.get_job(name).await),
-        reply => reply,
-    });
-    attempted
-}
-
-/// Whether the CronJob is as it was decided on. Its long template is in `template` then.
-async fn is_unchanged<C: CronJobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    cron_job: &CronJob,
-    template: &mut Option<LongTemplate>,
-) -> Result<bool, ApiError> {
-    let Some(live) = read_cron_job(control, hooks, cron_job, template).await.transpose()? else { return Ok(false) };
-    let is_same = live.uid == cron_job.uid && live.spec == cron_job.spec && live.same_policies(cron_job);
-    Ok(is_same && !live.deleting && live.status.last_schedule_time == cron_job.status.last_schedule_time)
-}
-
-async fn create<C: JobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    cron_job: &CronJob,
-    name: &ObjectName,
-    slot: DateTime<Utc>,
-    observation: &Observation,
-) -> CreateReply {
-    let body = match job_from_template(cron_job, slot, observation.local_zone) {
-        Ok(body) => body,
-        Err(error) => return CreateReply::BadTemplate(error.to_string()),
-    };
-    hooks.creating(cron_job, slot);
-    let answer = control.create_job(name, body, observation.patience).await;
-    hooks.create_answered(cron_job, slot, answer.as_ref());
-    answer.map_or_else(CreateReply::Refused, CreateReply::Created)
-}
-
-/// Deletes finished Jobs of the history in batches until the first failure: no answer by `end`, or an error other than not found. A
-/// Job without an answer has no reply. Also returns whether there was a failure. Matches upstream `cleanupFinishedJobs`, for which
-/// [`conclude`] chooses the Jobs.
-async fn cleanup_finished_jobs<C: JobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    cron_job: &CronJob,
-    jobs: Vec<Arc<Job>>,
-    end: Instant,
-) -> (Vec<(Arc<Job>, Option<DeleteReply>)>, bool) {
-    let (mut replies, mut trouble) = (Vec::with_capacity(jobs.len()), false);
-    for some in jobs.chunks(REQUESTS_PER_KEY) {
-        let requests = some.iter().map(|job| async {
-            let request = control.delete_job(&job.name, &job.uid, Propagation::Background, Patience::Usual);
-            let reply = if trouble { None } else { timeout_at(end, request).await.ok() };
-            if let Some(Ok(())) = &reply {
-                hooks.deleted(cron_job, &job.name, &job.uid);
-            }
-            (Arc::clone(job), reply)
-        });
-        let some = futures::future::join_all(requests).await;
-        let is_trouble = |reply: &Option<DeleteReply>| match reply {
-            None => true,
-            Some(reply) => reply.as_ref().is_err_and(|error| !error.is_not_found()),
-        };
-        trouble |= some.iter().any(|(_, reply)| is_trouble(reply));
-        replies.extend(some);
-    }
-    (replies, trouble)
-}
-
 /// The error of a request without an answer in time.
 fn not_in_time(operation: &'static str, object: &ObjectName, message: &'static str) -> ApiError {
     ApiError { delivery: Delivery::GaveUp, ..ApiError::transport(operation, object.clone(), message) }
-}
-
-/// Writes the status and prunes the history.
-async fn settle<C: JobControl + CronJobControl>(
-    control: &C,
-    hooks: &impl SyncHooks,
-    observation: &Observation,
-    settlement: Settlement,
-    end: Instant,
-) -> SyncReport {
-    let mut report = SyncReport::new(Arc::clone(&observation.cron_job), settlement.outcome);
-    let cron_job = &report.cron_job;
-    let (mut is_well, mut prune) = (true, settlement.pruning.jobs);
-    match settlement.status {
-        None => hooks.settled(cron_job, None, settlement.edits),
-        Some(write) => {
-            let request = control.update_status(&cron_job.name, &write, observation.patience);
-            let unanswered =
-                |_| Err(not_in_time("update status of CronJob", &cron_job.name, "no answer until the next slot"));
-            match timeout_at(end, request).await.unwrap_or_else(unanswered) {
-                Ok(written) => {
-                    decision_log::status_written(&written);
-                    hooks.settled(cron_job, Some(&written), Edits::default());
-                }
-                Err(error) => {
-                    debug!(%error, "Unable to update status for cronjob");
-                    hooks.settled(cron_job, None, settlement.edits);
-                    is_well = !error.is_unavailable();
-                    prune.retain(|job| settlement.pruning.unrecorded.as_ref() != Some(&job.uid));
-                    (report.outcome, report.again) = (Outcome::Failed(Failure::Api(error)), false);
-                }
-            }
-        }
-    }
-    if is_well && !prune.is_empty() {
-        let end = end.min(Instant::now() + PRUNE_TIME);
-        let (replies, failed) = cleanup_finished_jobs(control, hooks, cron_job, prune, end).await;
-        let is_pruned = !failed && replies.iter().any(|(_, reply)| matches!(reply, Some(Ok(()))));
-        let event = |(job, reply): (Arc<Job>, Option<DeleteReply>)| {
-            deletion_event(cron_job.controller_kind, &job.name, &reply?, observation.hides_transient)
-        };
-        report.events = replies.into_iter().filter_map(event).collect();
-        report.prune_failed = failed;
-        // What cannot be deleted, or is gone already, is not tried again at once.
-        report.again |= is_pruned && settlement.pruning.more > 0;
-    }
-    report
 }
