@@ -15,7 +15,6 @@
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -64,6 +63,7 @@ pub mod status;
 pub mod sync;
 mod takeover;
 pub mod template_budget;
+mod warnings;
 
 use concurrency_limiter::{ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl, Patience};
@@ -72,7 +72,7 @@ use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use heartbeat::Heartbeat;
-use memory::{Known, Memories, Recollection};
+use memory::{Memories, Recollection};
 use observation::{Observation, Ownership};
 pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
@@ -87,9 +87,6 @@ const HIDDEN_FAILURES: u32 = 10;
 
 /// How soon a failed deletion from the history is retried. Nothing depends on it, and the next slot may be far away.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
-
-const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-controller-manager takes the Jobs of both for \
-                              that one's: give one of them another name";
 
 /// The parts of a controller. Informers that have the controller's handlers fill the stores.
 pub struct Parts<C> {
@@ -380,7 +377,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        observation.takeover_wait = self.takeover.wait();
+        observation.open_creates_wait = self.takeover.wait().max(recollection.open_creates_wait);
         observation.recalled = recollection.recalled;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
         if recollection.timed_out {
@@ -388,6 +385,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         let (hooks, now) = (ControllerHooks { controller: self, epoch }, self.parts.clock.now());
         let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
+        if let Some(wait) = recollection.open_creates_wait {
+            // Its history is pruned then.
+            self.parts.queue.add_after(key.clone(), wait.to_std().unwrap_or_default());
+        }
         self.remember_patience(key, &outcome, recollection.timed_out);
         outcome
     }
@@ -538,31 +539,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn enqueue_owner(&self, job: &Job, why: &'static str) {
         if let Some(cron_job) = self.resolve_controller_ref(job) {
             self.enqueue(cron_job.name.clone(), why);
-        }
-    }
-
-    /// kube-controller-manager's controller finds the Jobs of a CronJob by the CronJob's name, whatever its API group.
-    /// It would prune the Jobs of this one. A Warning reports this once for each CronJob.
-    fn warn_of_name_conflict(&self, cron_job: &CronJob) {
-        let is_there = |name_conflicts: &Arc<Store<NameConflict>>| name_conflicts.get(&cron_job.name).is_some();
-        if !self.parts.name_conflicts.as_ref().is_some_and(is_there) {
-            return;
-        }
-        let is_news = |known: &mut Known| !std::mem::replace(&mut known.name_conflict_reported, true);
-        if self.memories.change(cron_job, is_news) == Some(true) {
-            warn!(cronjob = %cron_job.name, "a batch/v1 CronJob has the same name");
-            self.record(cron_job, EventType::Warning, "AmbiguousName", AMBIGUOUS_NAME.to_owned());
-        }
-    }
-
-    /// A Warning names the annotations that no policy has, once for each CronJob and list.
-    fn warn_of_unknown_policies(&self, cron_job: &CronJob) {
-        let Some(policies) = cron_job.policies.as_ref().filter(|policies| !policies.unknown.is_empty()) else { return };
-        let list = BuildHasherDefault::<DefaultHasher>::default().hash_one(&policies.unknown);
-        let is_news = |known: &mut Known| known.unknown_policies.replace(list) != Some(list);
-        if self.memories.change(cron_job, is_news) == Some(true) {
-            let text = messages::unknown_policies(&policies.unknown);
-            self.record(cron_job, EventType::Warning, "UnknownPolicy", text);
         }
     }
 

@@ -29,8 +29,8 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob, is_
     if observation.ownership != Ownership::Exclusive && !is_tried {
         return Vec::new();
     }
-    // A Job's name keeps its slot from being started again, by a create that an earlier leader sent.
-    if observation.takeover_wait.is_some() {
+    // A Job's name keeps its slot from being started again by a create that was sent earlier.
+    if observation.open_creates_wait.is_some() {
         return Vec::new();
     }
     let spec = &cron_job.spec;

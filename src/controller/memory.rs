@@ -11,6 +11,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use dashmap::DashMap;
 use tokio::time::Instant;
 
@@ -80,6 +81,8 @@ pub struct Recollection {
     pub recalled: Recalled,
     /// The last create that was sent, while its result is not known.
     pub begun: Option<BegunCreate>,
+    /// See [`PendingStatus::others_wait`].
+    pub open_creates_wait: Option<TimeDelta>,
     /// See [`Memory::confirmed`].
     pub confirmed: u64,
     /// See [`Memory::timed_out`].
@@ -166,7 +169,7 @@ impl Memories {
             (recollection.cron_job, recollection.is_suspect) =
                 (Arc::clone(&newest), recollection.is_suspect || is_overdue);
             (recollection.created, recollection.deleted) = (known.own.created(shown), known.own.deleted());
-            recollection.begun = known.pending.begun;
+            (recollection.begun, recollection.open_creates_wait) = (known.pending.begun, known.pending.others_wait());
             let recalled = &mut recollection.recalled;
             recalled.vanished = known.own.vanished().to_vec();
             recalled.memo.clone_from(&known.memo);
@@ -365,6 +368,7 @@ impl Recollection {
             created: Vec::new(),
             deleted: HashSet::new(),
             recalled: Recalled::default(),
+            open_creates_wait: None,
             begun: None,
             confirmed: 0,
             timed_out: false,

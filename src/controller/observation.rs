@@ -87,8 +87,9 @@ pub struct Observation {
     pub ownership: Ownership,
     /// Whether the cache may be stale; the CronJob is then read live before a Job is created.
     pub view_is_suspect: bool,
-    /// How much longer creates of an earlier leader that let its lease expire may be committed.
-    pub takeover_wait: Option<TimeDelta>,
+    /// How much longer creates may be committed for which nothing is asked: those of an earlier leader that let its lease expire,
+    /// and those of this process beside one that made its slot's Job.
+    pub open_creates_wait: Option<TimeDelta>,
     /// Whether a transient error, such as a busy server, records no Warning yet.
     pub hides_transient: bool,
     /// The time limit of the sync's writes.
@@ -119,7 +120,7 @@ impl Observation {
             publish: Publish::default(),
             ownership: Ownership::Exclusive,
             view_is_suspect: false,
-            takeover_wait: None,
+            open_creates_wait: None,
             hides_transient: false,
             patience: Patience::default(),
             settle_later: false,

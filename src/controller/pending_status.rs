@@ -25,7 +25,8 @@ pub struct PendingStatus {
     /// The last create that was sent, while its result is not known. For a CronJob shared with another controller, it
     /// is kept until the status lists it.
     pub begun: Option<BegunCreate>,
-    /// Until when a create for another slot than the last may be committed. Nothing is done about it, but the lease is held.
+    /// Until when a create may be committed other than those for `begun`: one for an earlier slot, or one beside that which made the
+    /// slot's Job. The Job's name keeps it from starting the slot once more, so that no Job is deleted, and the lease is held.
     others: Option<Instant>,
 }
 
@@ -61,7 +62,9 @@ impl PendingStatus {
 
     /// The last create succeeded. With `keeps`, it is remembered until the status lists it.
     pub fn created(&mut self, keeps: bool) {
-        self.begun = self.begun.filter(|_| keeps).map(|begun| BegunCreate { may_commit_until: None, ..begun });
+        let Some(BegunCreate { slot, earlier, .. }) = self.begun else { return };
+        self.others = self.others.max(earlier);
+        self.begun = keeps.then_some(BegunCreate { slot, earlier: None, may_commit_until: None });
     }
 
     /// The last create was refused or not sent. The result of an earlier create for the same slot stays unknown.
@@ -92,6 +95,12 @@ impl PendingStatus {
         self.last_may_commit_until().max(self.others)
     }
 
+    /// How much longer a create may be committed for which nothing is asked any more.
+    pub fn others_wait(&self) -> Option<TimeDelta> {
+        let left = self.others?.saturating_duration_since(Instant::now());
+        TimeDelta::from_std(left).ok().filter(|left| !left.is_zero())
+    }
+
     /// Whether the status lacks an edit, or the last create may still be committed.
     pub fn is_open(&self) -> bool {
         !self.edits.is_empty() || self.last_may_commit_until().is_some_and(|end| Instant::now() < end)
@@ -99,7 +108,13 @@ impl PendingStatus {
 
     /// The status in `cron_job` was written.
     pub fn recorded(&mut self, cron_job: &CronJob) {
-        self.begun = self.begun.filter(|begun| cron_job.status.last_schedule_time < Some(begun.slot));
+        let newest = cron_job.status.last_schedule_time;
+        let Some(begun) = self.begun.take_if(|begun| Some(begun.slot) <= newest) else { return };
+        // The only create for the slot has made its Job.
+        let is_known = Some(begun.slot) == newest && begun.earlier.is_none();
+        if !is_known {
+            self.others = self.others.max(begun.may_commit_until);
+        }
     }
 
     /// Whether nothing is pending.

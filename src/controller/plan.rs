@@ -124,7 +124,7 @@ pub struct Settlement {
 pub struct Memo {
     /// The Events about held slots that are not recorded again for an hour.
     pub recent_events: Vec<RecentEvent>,
-    /// The newest slot whose name was reported as that of a Job of another owner.
+    /// The slot whose name was last reported as that of a Job of another owner.
     pub name_taken: Option<DateTime<Utc>>,
     /// For a CronJob with `backlog: 0`: the newest slot that was kept from starting when it was last looked at.
     pub blocked: Option<Blocked>,

@@ -343,7 +343,7 @@ impl<'a> Sync<'a> {
             return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
         if let Some(wait) =
-            self.observation.takeover_wait.filter(|_| self.an_earlier_leader_may_interfere(slot, schedule))
+            self.observation.open_creates_wait.filter(|_| self.an_open_create_may_interfere(slot, schedule))
         {
             return Ok(ControlFlow::Break(self.come_back_after(wait, schedule)));
         }
@@ -361,14 +361,14 @@ impl<'a> Sync<'a> {
         Ok(ControlFlow::Continue(attempt))
     }
 
-    /// Under Forbid and Replace, no slot starts while the create of an earlier one may still be committed: the two Jobs
-    /// would run at the same time. Repeating the earlier create gives its result. If the slot may no longer start, since its
-    /// starting deadline has passed or the schedule or a policy was changed, the sync waits until the create can no longer
-    /// be committed, and then reads the Job.
+    /// Under Forbid and Replace, no slot starts while the create of another one may still be committed: the two Jobs
+    /// would run at the same time. Repeating the earlier create gives its result. If the slot may not start, since its
+    /// starting deadline has passed, the schedule or a policy was changed, or the clock was set back, the sync waits until the
+    /// create can no longer be committed, and then reads the Job.
     fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Decided<Option<Choose>> {
         let cron_job = self.draft.base;
         let unknown =
-            |pending: &PendingCreate| pending.slot < slot && self.draft.status.last_schedule_time < Some(pending.slot);
+            |pending: &PendingCreate| pending.slot != slot && self.draft.status.last_schedule_time < Some(pending.slot);
         let Some(pending) = self.observation.recalled.pending_create.filter(unknown) else { return Ok(None) };
         if !matches!(cron_job.spec.concurrency_policy, ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace)
             && self.limits.max_concurrent.is_none()
@@ -382,7 +382,7 @@ impl<'a> Sync<'a> {
         if let Some(wait) = pending.wait {
             let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.nominal_now());
             let is_decided = cron_job.decided_until(&self.draft.status, self.now) >= Some(pending.slot);
-            if is_late || is_decided || !schedule.has(pending.slot) {
+            if is_late || is_decided || pending.slot > slot || !schedule.has(pending.slot) {
                 return Ok(Some(ControlFlow::Break(self.come_back_after(wait, schedule))));
             }
             // The next sync starts the slot that is due now.
@@ -394,13 +394,17 @@ impl<'a> Sync<'a> {
             return Ok(Some(ControlFlow::Continue(attempt)));
         }
         self.adopt_live(&name, pending.slot)?;
+        if self.draft.status.last_schedule_time >= Some(slot) {
+            self.draft.verdict = Verdict::NothingDue;
+            return Ok(Some(ControlFlow::Break(self.wait_for_next_slot(schedule))));
+        }
         Ok(None)
     }
 
-    /// Whether a create of the last leader could be committed beside the next step. Under Forbid and Replace this is
+    /// Whether a create that was sent earlier could be committed beside the next step. Under Forbid and Replace this is
     /// the create of an earlier slot without a visible Job. For a Job that is to be deleted it is a repeat of its own
     /// create.
-    fn an_earlier_leader_may_interfere(&self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> bool {
+    fn an_open_create_may_interfere(&self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> bool {
         let status = &self.draft.status;
         let has_earlier = || {
             let from = status.last_schedule_time.unwrap_or(self.draft.base.creation_timestamp);

@@ -110,7 +110,7 @@ pub struct Draft<'a> {
     pub base: &'a Arc<CronJob>,
     /// The status with all edits so far; borrowed from the base until the first edit that changes it.
     pub status: Cow<'a, CronJobStatus>,
-    /// What the next sync is to know. Its Events are those of this sync so far.
+    /// What the next sync is to know. Until the end, its Events are those of this sync alone.
     pub memo: Memo,
     /// The slot whose Job existed before this process could create it.
     pub already_there: Option<DateTime<Utc>>,

@@ -40,6 +40,9 @@ const PRUNE_TIME: Duration = Duration::from_secs(5);
 /// How long a sync without a next slot may take to settle; no request takes longer.
 const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
+/// How long one may take whose next slot is due already.
+const SHORTEST_SETTLING: Duration = Duration::from_secs(1);
+
 /// Callbacks at the moments of a sync that must not wait for its end: other syncs depend on them, or the sync may be
 /// cancelled or panic before it ends. Everything else is in the [`SyncReport`].
 pub trait SyncHooks: Send + Sync {
@@ -376,11 +379,14 @@ impl<C: JobControl + CronJobControl, H: SyncHooks> Syncing<'_, C, H> {
 
 /// How long a sync may continue once it has no Job left to start.
 fn settling_time(next: Option<Requeue>, now: DateTime<Utc>) -> Duration {
-    let until_next = next.and_then(|next| (next.slot - now).to_std().ok());
-    until_next.unwrap_or(LONGEST_SETTLING).min(LONGEST_SETTLING)
+    let until_next = |next: Requeue| (next.slot - now).to_std().unwrap_or(SHORTEST_SETTLING);
+    next.map_or(LONGEST_SETTLING, until_next).min(LONGEST_SETTLING)
 }
 
 /// The error of a request without an answer in time.
 fn not_in_time(operation: &'static str, object: &ObjectName, message: &'static str) -> ApiError {
     ApiError { delivery: Delivery::GaveUp, ..ApiError::transport(operation, object.clone(), message) }
 }
+
+#[cfg(test)]
+mod tests;

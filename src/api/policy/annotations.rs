@@ -174,7 +174,7 @@ pub const ANNOTATIONS: [Annotation; 18] = [
         allowed: "a whole number from 0 to 100",
         meaning: "Of the slots that could not start, this many of the newest wait and start later, the oldest first. \
                   `0`: a slot that could not start within 60 seconds is passed over. From 1, it needs Forbid or \
-                  `max-concurrent`.",
+                  `max-concurrent`, and a schedule of at most 16 lines.",
     },
     Annotation {
         name: REPLACE_WAITS,

@@ -48,7 +48,25 @@ async fn create_without_an_answer_is_pending_whatever_comes_of_those_after_it() 
             Some(("10:00", 34)),
             34,
         ),
-        ("no answer, then created", &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Created], None, 0),
+        ("no answer, then created", &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Created], None, 34),
+        (
+            "no answer, then created and recorded",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Created, Recorded("10:00")],
+            None,
+            34,
+        ),
+        (
+            "no answer twice, and its Job was found",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Unanswered(9), Recorded("10:00")],
+            None,
+            34,
+        ),
+        (
+            "no answer, and the Job of a later slot was found",
+            &[Begin("10:00"), Unanswered(39), Recorded("10:01")],
+            None,
+            39,
+        ),
         (
             "no answer, then none from a server that has given up",
             &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Unanswered(0)],

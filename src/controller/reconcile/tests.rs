@@ -19,8 +19,9 @@ use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, ControllerKind, Delivery, ObjectName, Uid};
 use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
+use crate::controller::messages::PASSED_OVER;
 use crate::controller::observation::{CreateReply, Observation, Ownership, PendingCreate};
-use crate::controller::plan::{Failure, Lookup, Outcome, Settlement};
+use crate::controller::plan::{Failure, Lookup, Memo, Outcome, RecentEvent, Settlement};
 use crate::controller::status::Draft;
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 use script::{Case, Plan, reconcile};
@@ -616,6 +617,38 @@ fn an_earlier_create_without_an_answer_is_settled_before_a_later_slot_starts() {
     }
 }
 
+/// The create for 11:00 was sent and has no answer; the slot that is due is that of 10:00, after an edit of the schedule, or by a
+/// clock that was set back.
+#[test]
+fn a_create_of_a_later_slot_without_an_answer_is_settled_before_an_older_slot_starts() {
+    let (may_commit, cannot, later) = (Some(TimeDelta::seconds(20)), None, "2026-03-02T11:00:00Z");
+    let rows = [
+        ("the clock was set back", "Forbid", "0 * * * *", "2026-03-02T10:00:05Z", may_commit, "wait until 10:00:25"),
+        ("under Replace, too", "Replace", "0 * * * *", "2026-03-02T10:00:05Z", may_commit, "wait until 10:00:25"),
+        ("the schedule was changed", "Forbid", "0 10 * * *", "2026-03-02T11:00:05Z", may_commit, "wait until 11:00:25"),
+        ("it is asked for", "Forbid", "0 10 * * *", "2026-03-02T11:00:05Z", cannot, "read report-29540820"),
+        (
+            "Allow has nothing to lose",
+            "Allow",
+            "0 10 * * *",
+            "2026-03-02T11:00:05Z",
+            may_commit,
+            "create report-29540760",
+        ),
+    ];
+    for (sentence, policy, schedule, now, wait, want) in rows {
+        let spec = json!({ "concurrencyPolicy": policy, "schedule": schedule });
+        let mut observation = observe(&cron_job(json!({ "spec": spec })), &[]);
+        observation.recalled.pending_create = Some(PendingCreate { slot: time(later), wait });
+        assert_eq!(next_step(&observation, now), want, "{sentence}");
+        if wait.is_none() {
+            let name = ObjectName::new("ns", "report-29540820");
+            observation.learn_job(name, Ok(job("report-29540820", "new-uid", made_by_controller(later))));
+            assert_eq!(next_step(&observation, now), "wait until 10:00:00", "{sentence}: it took a later slot");
+        }
+    }
+}
+
 #[test]
 fn an_earlier_create_is_settled_by_its_answer_or_its_job() {
     let at = "2026-03-02T11:00:05Z";
@@ -667,8 +700,25 @@ fn after_a_lease_that_ran_out_only_what_a_name_fences_starts_at_once() {
         let cron_job = cron_job(json!({ "spec": { "concurrencyPolicy": policy }, "status": status }));
         let jobs: Vec<_> = cron_job.status.active.iter().map(|_| &old).collect();
         let mut observation = observe(&cron_job, &jobs);
-        observation.takeover_wait = Some(TimeDelta::seconds(29));
+        observation.open_creates_wait = Some(TimeDelta::seconds(29));
         assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{policy} {status}");
+    }
+}
+
+/// What an earlier sync noted lasts until it is of no use, whatever this one decides.
+#[test]
+fn a_sync_keeps_what_an_earlier_one_noted() {
+    let status = json!({ "lastScheduleTime": SLOT });
+    for (sentence, status) in [("a slot is due", json!({})), ("nothing is due", status)] {
+        let mut observation = observe(&cron_job(json!({ "status": status })), &[]);
+        observation.create = Some(created());
+        let earlier = Memo {
+            recent_events: vec![RecentEvent { reason: PASSED_OVER, at: time(SLOT) - TimeDelta::minutes(50) }],
+            name_taken: Some(time("2026-03-02T09:00:00Z")),
+            blocked: None,
+        };
+        observation.recalled.memo = earlier.clone();
+        assert_eq!(settle(&observation).memo, earlier, "{sentence}");
     }
 }
 
@@ -678,7 +728,7 @@ fn after_a_lease_that_ran_out_no_history_is_pruned() {
     let mut observation = observe(&cron_job, &[&job("report-29540700", "old", finished("Complete"))]);
     observation.create = Some(created());
     assert_eq!(settle(&observation).pruning.jobs.len(), 1);
-    observation.takeover_wait = Some(TimeDelta::seconds(29));
+    observation.open_creates_wait = Some(TimeDelta::seconds(29));
     assert!(settle(&observation).pruning.jobs.is_empty());
 }
 

@@ -59,6 +59,29 @@ async fn deletion_that_hangs_of_a_job_that_just_finished_delays_neither_the_stat
     assert!(skews.len() == 5 && skews.iter().all(|skew| *skew < 1_000), "{skews:?}");
 }
 
+/// The first create of a slot loses its connection, and the server works on it; the second one makes the Job.
+#[tokio::test(start_paused = true)]
+async fn a_job_is_not_pruned_while_an_earlier_create_of_its_slot_may_be_committed() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| Some((seconds(1), Ending::Complete))).await;
+    world.create_cron_job("c", json!({ "concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 0 })).await;
+    let mut is_first = true;
+    world.wire.judge(move |ask| {
+        let is_lost = ask.is(Verb::Create, "jobs") && std::mem::take(&mut is_first);
+        let fate = if is_lost { Fate::ArrivesLate } else { Fate::Pass };
+        Orders { there: if is_lost { seconds(8) } else { Duration::ZERO }, fate, ..Orders::default() }
+    });
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!(world.wire.count(Verb::Create, "jobs"), 2);
+    assert_eq!(world.list(JOBS).await.len(), 1, "its name keeps the slot");
+    world.pass_until("2026-03-02T10:01:50Z").await;
+    assert_eq!(world.list(JOBS).await.len(), 0, "it is pruned once nothing can be committed");
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    stop.cancel();
+    let slots: Vec<_> = world.seen().iter().map(|job| job.scheduled_timestamp.unwrap().to_rfc3339()).collect();
+    assert_eq!(slots, ["10:01", "10:02", "10:03"].map(|time| format!("2026-03-02T{time}:00+00:00")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_history_of_a_hundred_is_pruned_some_at_a_time_without_a_pause() {
     let world = World::new("2026-03-02T10:00:30Z").await;

@@ -99,6 +99,8 @@ pub enum Fate {
     Unreachable,
     /// The server processes the request, and the connection breaks before the answer.
     AnswerLost,
+    /// The connection breaks at once, and the request reaches the server all the same, after its latency.
+    ArrivesLate,
     /// The request is lost, and the client gets neither answer nor error.
     Swallowed,
     /// A proxy before the server refuses it, with this code and reason.
@@ -253,6 +255,13 @@ where
         let orders = self.wire.admit(ask);
         let (service, streams) = (self.service.clone(), self.wire.streams.subscribe());
         Box::pin(async move {
+            if orders.fate == Fate::ArrivesLate {
+                tokio::spawn(async move {
+                    travel(orders.there).await;
+                    drop(service.oneshot(request).await);
+                });
+                return Err("connection reset by peer".into());
+            }
             travel(orders.there).await;
             match orders.fate {
                 Fate::Unreachable => return Err("connection refused".into()),
@@ -265,7 +274,7 @@ where
                     return Ok(refusal);
                 }
                 Fate::Panic => panic!("as ordered"),
-                Fate::Pass | Fate::AnswerLost => {}
+                Fate::Pass | Fate::AnswerLost | Fate::ArrivesLate => {}
             }
             let answer = service.oneshot(request).await.map_err(Into::into)?;
             travel(orders.back).await;

@@ -601,7 +601,7 @@ fn stuck_job_is_not_deleted_while_creates_of_an_earlier_leader_may_arrive() {
     let status =
         serde_json::from_value(json!({ "active": active, "lastScheduleTime": "2026-03-02T09:00:00Z" })).unwrap();
     let mut observation = observe(&Arc::new(CronJob { status, ..CronJob::clone(&cron_job) }), &[&old]);
-    observation.takeover_wait = Some(TimeDelta::seconds(20));
+    observation.open_creates_wait = Some(TimeDelta::seconds(20));
     let ran = run(observation, now());
     assert_eq!((ran.started.len(), ran.deleted.len()), (0, 0));
     assert_eq!(requeued_at(ran.end()), Some(now() + TimeDelta::seconds(20)));
