@@ -1,7 +1,7 @@
 //! Schedules that another reader takes otherwise than Kubernetes.
 //!
 //! Two are known. go-cron, which kube-state-metrics has used in place of robfig/cron since 2.19, takes the days that both day
-//! fields name, and refuses a step that leaves its range at once. Vixie cron and cronie take a day field that begins with a star
+//! fields name, refuses a step that leaves its range at once, and counts weekdays up to 7, which is Sunday. Vixie cron and cronie take a day field that begins with a star
 //! for a star, also with a step. For robfig/cron only a step of 1 is a star.
 //!
 //! Guarantee: nothing is said of a schedule that they take as Kubernetes does. Pure.
@@ -21,7 +21,12 @@ pub(super) fn judge(text: &str) -> Vec<Fault> {
         let lower = field.to_ascii_lowercase();
         lower.split(',').find_map(|item| refused(index, item))
     });
-    days.into_iter().chain(refused).map(|message| Fault::warning(Code::OtherDialect, SCHEDULE, message)).collect()
+    let sunday = if refused.is_none() { sunday(fields[4]) } else { None };
+    days.into_iter()
+        .chain(refused)
+        .chain(sunday)
+        .map(|message| Fault::warning(Code::OtherDialect, SCHEDULE, message))
+        .collect()
 }
 
 /// Two day fields that name days.
@@ -59,6 +64,25 @@ fn refused(field: usize, item: &str) -> Option<String> {
              crashes, and later ones may have no kube_cronjob_next_schedule_time; it matches {first} alone, so write {first}"
         )
     })
+}
+
+/// A step from a weekday on that reaches 7, where Sunday is not among the days for Kubernetes.
+fn sunday(weekday: &str) -> Option<String> {
+    let weekday = weekday.to_ascii_lowercase();
+    let first = |item: &str| number(4, item.split(['/', '-']).next()?);
+    if is_star(&weekday) || weekday.split(',').any(|item| item.starts_with(['*', '?']) || first(item) == Some(0)) {
+        return None;
+    }
+    let reaches = |item: &&str| {
+        let (from, step) = item.split_once('/')?;
+        let (from, step) = (number(4, from)?, step.parse::<u32>().ok().filter(|step| *step > 0)?);
+        7_u32.checked_sub(from).map(|days| days.is_multiple_of(step))
+    };
+    let item = weekday.split(',').find(|item| reaches(item) == Some(true))?;
+    Some(format!(
+        "kube-state-metrics from 2.19 on takes Sunday, too, for {item} in the fifth field, because its weekdays end with 7; Kubernetes' \
+         end with Saturday"
+    ))
 }
 
 #[cfg(test)]
