@@ -68,9 +68,10 @@ vet: ## Clippy
 	cargo clippy --locked --all-targets -- -D warnings
 
 # Tests fail when the generated files are stale.
-manifests: ## manifests/crd and manifests/policies from the code, and manifests/install.yaml from manifests/instead
+manifests: ## manifests/crd and manifests/policies from the code, manifests/install.yaml and manifests/argocd from their parts
 	cargo run --quiet --locked -- crd --output-dir manifests/crd/bases
 	UPDATE_MANIFESTS=1 cargo test --quiet --locked --test manifests policies
+	UPDATE_MANIFESTS=1 cargo test --quiet --locked --test neighbours config_map
 	kubectl kustomize manifests/instead --output target/install.yaml
 	{ echo "# manifests/instead, by make manifests."; cat target/install.yaml; } >manifests/install.yaml
 

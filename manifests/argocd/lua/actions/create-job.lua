@@ -1,0 +1,42 @@
+-- Creates a Job of a batch/v1 CronJob, as kubectl create job --from and cronjob-controller trigger do.
+local os = require("os")
+
+-- Lua cannot tell an empty list from an empty object, so empty ones are left out.
+local function copy(value)
+  if type(value) ~= "table" then
+    return value
+  end
+  local result = {}
+  for key, element in pairs(value) do
+    result[key] = copy(element)
+  end
+  if next(result) == nil then
+    return nil
+  end
+  return result
+end
+
+local template = obj.spec.jobTemplate
+local metadata = template.metadata or {}
+local job = { ["apiVersion"] = "batch/v1", ["kind"] = "Job", ["metadata"] = {}, ["spec"] = copy(template.spec) }
+-- Ten digits: the Job of a slot has eight, so the name is never that of one. With 52 characters before them they are 63.
+job.metadata.name = obj.metadata.name .. "-" .. os.date("!%m%d%H%M%S")
+job.metadata.namespace = obj.metadata.namespace
+local labels = copy(metadata.labels) or {}
+-- A Job with this label counts as one of a backfill.
+labels["cronjob-controller.dev/backfill"] = nil
+job.metadata.labels = copy(labels)
+job.metadata.annotations = copy(metadata.annotations) or {}
+if job.metadata.annotations["cronjob.kubernetes.io/instantiate"] == nil then
+  job.metadata.annotations["cronjob.kubernetes.io/instantiate"] = "manual"
+end
+job.metadata.ownerReferences = {
+  {
+    ["apiVersion"] = obj.apiVersion,
+    ["kind"] = obj.kind,
+    ["name"] = obj.metadata.name,
+    ["uid"] = obj.metadata.uid,
+    ["controller"] = true,
+  },
+}
+return { { ["operation"] = "create", ["resource"] = job } }
