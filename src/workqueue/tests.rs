@@ -381,6 +381,27 @@ async fn starving_key_gets_every_second_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn keys_of_the_first_list_are_reached_however_many_others_come_due() {
+    let (queue, clock) = queue_with_clock();
+    let listed = ["a", "b", "c"];
+    for key in listed {
+        queue.add(key);
+    }
+    // More keys come due than one worker, which needs a second for each, can do.
+    let due: Vec<&'static str> = (0..60).map(|at| &*format!("due {at}").leak()).collect();
+    let mut served = Vec::new();
+    for pair in due.chunks(2) {
+        for key in pair {
+            queue.add_at(*key, clock.now());
+        }
+        served.push(get_now(&queue).flatten().unwrap());
+        sleep_millis(1000).await;
+    }
+    let places = listed.map(|key| served.iter().position(|found| *found == key));
+    assert_eq!(places, [Some(5), Some(7), Some(9)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn low_priority_keys_wait_for_the_end_of_the_pause_or_the_starvation_limit() {
     let (queue, clock) = queue_with_clock();
     queue.add("early");

@@ -615,9 +615,13 @@ fn failures_pause_until_a_success_or_their_deletion() {
     let by_hand = ended("by-hand", "2026-03-02T09:30:00Z", "Complete");
     let earlier = ended("early", "2026-03-02T08:30:00Z", "Complete");
     let deleted = Arc::new(Job { deleting: true, ..Job::clone(&two) });
-    let rows: [(&str, &[&Arc<Job>], bool); 6] = [
+    let suspended = job("s", "s", json!({ "spec": { "suspend": true } }));
+    let ending = ended("e", "2026-03-02T09:00:00Z", "FailureTarget");
+    let rows: [(&str, &[&Arc<Job>], bool); 8] = [
         ("one failure", &[&one], false),
         ("two failures", &[&one, &two], true),
+        ("one failure, and one that a user suspended", &[&one, &suspended], false),
+        ("one failure, and one whose Pods still end", &[&one, &ending], false),
         ("a later success, by hand", &[&one, &two, &by_hand], false),
         ("a success between them", &[&one, &two, &earlier], false),
         ("one is deleted", &[&one], false),
