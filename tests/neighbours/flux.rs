@@ -237,18 +237,18 @@ async fn flux_undoes_what_kubectl_wrote_and_leaves_what_this_program_wrote() {
     for Case { sentence, git: (annotations, spec), ignore, edit, want, left } in cases() {
         let server = embedded::server(Arc::new(SystemClock));
         let client = server.client();
-        let served = Served::start(server).await;
+        let here = Served::start(server).await;
         let object = manifest(&annotations, &spec);
-        let Some(first) = reconcile(&object, ignore, &served).await else { return };
+        let Some(first) = reconcile(&object, ignore, &here).await else { return };
         assert_eq!(first, "created", "{sentence}");
         // A status makes the controller known, so that a handover finds one.
         write_status(&client).await;
         match edit {
-            Edit::Kubectl(args) => drop(served.each(args).await),
-            Edit::Own(args) => run(&controller(), args, &served).await,
+            Edit::Kubectl(args) => drop(here.each(args).await),
+            Edit::Own(args) => run(&controller(), args, &here).await,
             Edit::Controller => {}
         }
-        let what = reconcile(&object, ignore, &served).await.unwrap();
+        let what = reconcile(&object, ignore, &here).await.unwrap();
         let object = send(&client, "GET", PATH, &json!({})).await;
         let annotation = |name: &str| {
             object["metadata"]["annotations"][format!("{PREFIX}/{name}")].as_str().unwrap_or("-").to_owned()

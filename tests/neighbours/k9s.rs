@@ -15,6 +15,7 @@ struct Plugins {
     plugins: BTreeMap<String, Plugin>,
 }
 
+#[allow(clippy::struct_excessive_bools, reason = "k9s' own")]
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Plugin {
