@@ -17,6 +17,7 @@ mod controller_ref;
 pub mod crd;
 mod error;
 mod interner;
+pub mod job_changes;
 pub mod job_template;
 pub mod manage;
 mod name_conflict;

@@ -68,8 +68,8 @@ pub enum Command {
     MigrateCheck(Scope, migrate::Account, ControllerFlags, Format),
     /// Hand CronJobs over to this controller, or take them back.
     Handover(Scope, migrate::Request, ControllerFlags, Format),
-    /// Start a Job of a CronJob, under this name if there is one.
-    Trigger(Target, Option<String>),
+    /// Start a Job of a CronJob.
+    Trigger(Target, Box<trigger::Request>),
     /// Suspend a CronJob, or resume it.
     SetSuspended(Target, bool, ControllerFlags),
     /// Check manifests; with those in the directories below if the last is true.
@@ -161,7 +161,7 @@ pub fn run(
             let handovers = wait(migrate::hand_over(scope, request, flags, clock))?;
             Ok(Answer { text: render(&handovers, *format), is_good: handovers.is_good() })
         }
-        Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref(), clock)),
+        Command::Trigger(target, request) => wait(trigger::trigger(target, request, clock, print)),
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
         Command::Check(paths, rules, format, recursive) => {

@@ -3,7 +3,7 @@
 //! Guarantees: the controller uses only the configuration that the command line names, without `~/.kube/config` and
 //! `KUBECONFIG`. Commands for a user at a terminal read those as kubectl does. A request is sent once and never
 //! repeated in this module, so that retries happen in the workqueue, where they are logged and counted. Every request
-//! is bounded in time, except watches, which their reader must bound. A server's `Retry-After` reaches the caller
+//! is bounded in time, except watches and logs that are followed, which their reader must bound. A server's `Retry-After` reaches the caller
 //! ([`retry_after()`]), whatever the form of the answer that carried it.
 //!
 //! Each request passes through these layers, from the outside in:
@@ -267,8 +267,8 @@ where
     }
 }
 
-/// Whether this request opens a watch, which stays open for minutes by design.
-fn is_watch<T>(request: &Request<T>) -> bool {
+/// Whether this request opens a watch or follows a log, and so stays open for minutes by design.
+fn stays_open<T>(request: &Request<T>) -> bool {
     let query = request.uri().query().unwrap_or_default();
-    query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1")
+    query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1" | "follow=true"))
 }

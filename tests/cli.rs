@@ -43,7 +43,12 @@ fn run(args: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn a_wrong_command_line_exits_with_2_and_one_sentence_per_fault_on_stderr() {
-    let rows: [(&str, &[&str], &str); 6] = [
+    let rows: [(&str, &[&str], &str); 7] = [
+        (
+            "a variable without a value",
+            &["trigger", "nightly", "--env", "DAY"],
+            "cronjob-controller: --env: DAY is not allowed; use KEY=VALUE, such as DAY=2026-03-28\n",
+        ),
         (
             "an unknown controller",
             &["--controllers=*,-cronjobs"],
@@ -208,7 +213,7 @@ fn server_that_cannot_be_reached_is_named_with_what_to_check() {
 
 #[test]
 fn next_prints_runs_in_the_processs_zone_and_fails_without_runs() {
-    let (code, out, err) = run(&["next", "30 2 * * *", "-n", "1", "--from", "2026-03-28T12:00"]);
+    let (code, out, err) = run(&["next", "30 2 * * *", "-c", "1", "--from", "2026-03-28T12:00"]);
     let want = "30 2 * * * in Europe/Berlin, after Sat 2026-03-28 12:00:00 +01:00\nAt 02:30 every day.\n\n\
                 RUN                              UTC                    NOTE\n\
                 Sun 2026-03-29 02:30:00          -                      skipped: the clocks go from 02:00 to 03:00\n\
@@ -217,7 +222,7 @@ fn next_prints_runs_in_the_processs_zone_and_fails_without_runs() {
     let (code, out, err) = run(&["next", "0 0 31 2 *", "-o", "json"]);
     let answer: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &answer["runs"], &answer["ends"], err.as_str()), (1, &json!([]), &json!(true), ""));
-    let (code, out, _) = run(&["next", "0 3 * * *", "-n1", "--previous", "--from=2026-07-02", "--time-zone=UTC"]);
+    let (code, out, _) = run(&["next", "0 3 * * *", "-c1", "--previous", "--from=2026-07-02", "--time-zone=UTC"]);
     assert!(code == 0 && out.ends_with("\nWed 2026-07-01 03:00:00 +00:00   2026-07-01T03:00:00Z\n"), "{out}");
     let want = "cronjob-controller: --previous: true is not allowed; use it with a schedule of five fields: @every counts from \
                 the last run\n";
@@ -418,6 +423,28 @@ async fn explain_reads_the_cluster_that_kubectl_would() {
     server.await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn trigger_changes_the_named_container_and_knows_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = CancellationToken::new();
+    let server = cluster(directory.path(), stop.clone()).await;
+    let trigger = |args: &[&str]| {
+        let kubeconfig = directory.path().join("kubeconfig");
+        ended(command(&[&["trigger", "nightly", "--job-name=a"], args].concat()).env("KUBECONFIG", kubeconfig))
+    };
+    let (code, out, err) = trigger(&["-c", "web", "--env=A=1"]);
+    assert!(code == 1 && out.is_empty() && err.contains("there is no container web; its containers are "), "{out}{err}");
+    let (code, out, err) = trigger(&["--env=A=1", "--dry-run=server", "-ojson", "--", "--x_y", "-n"]);
+    let job: Value = serde_json::from_str(&out).expect(&err);
+    let container = &job["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!((code, &container["args"]), (0, &json!(["--x_y", "-n"])));
+    assert_eq!(container["env"], json!([{"name": "A", "value": "1"}]));
+    let (code, out, _) = trigger(&[]);
+    assert!(code == 0 && out.contains("Job default/a was created."), "the dry run has created none: {out}");
+    stop.cancel();
+    server.await.unwrap();
+}
+
 #[test]
 fn under_the_plugins_name_all_messages_name_kubectl() {
     let directory = tempfile::tempdir().unwrap();
@@ -426,7 +453,7 @@ fn under_the_plugins_name_all_messages_name_kubectl() {
     let (code, out, err) = ended(Command::new(&plugin).arg("--help"));
     assert!(code == 0 && out.contains("Usage: kubectl cronjob COMMAND [flags]") && err.is_empty(), "{out}{err}");
     let (code, out, err) = ended(Command::new(&plugin).arg("next"));
-    let want = "kubectl cronjob: SCHEDULE is missing; give a schedule in quotes, such as '30 2 * * *'\n";
+    let want = "kubectl cronjob: SCHEDULE is missing; give a schedule in quotes, such as '30 2 * * *', or the name of a CronJob\n";
     assert_eq!((code, out.as_str(), err.as_str()), (2, "", want));
     let (code, out, _) = ended(command(&["check", "-f", ""]).arg0("kubectl_complete-cronjob"));
     assert_eq!((code, out.as_str()), (0, ":0\n"));
@@ -442,7 +469,7 @@ fn kubectl_finds_the_plugin_and_its_completions() {
     symlink(BINARY, directory.path().join("kubectl_complete-cronjob")).unwrap();
     let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap_or_default());
     let kubectl = |args: &[&str]| Command::new("kubectl").args(args).env("PATH", &path).stdin(Stdio::null()).output();
-    let output = kubectl(&["cronjob", "next", "@daily", "--time-zone=UTC", "-n=1", "-o=json"]).unwrap();
+    let output = kubectl(&["cronjob", "next", "@daily", "--time-zone=UTC", "-c=1", "-o=json"]).unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["schedule"], "@daily");
     let output = kubectl(&["__complete", "cronjob", "e"]).unwrap();

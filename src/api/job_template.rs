@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a cached record holds no template longer than [`LONGEST_KEPT`], only its digest. A template and its
 //! digest compare as two templates do. As upstream does, a Job takes labels and annotations from the template's
-//! metadata, and the whole `spec` as its original text. A slot always gives the same name. Times are written as
+//! metadata, and the whole `spec` as its original text, but for what a user changes in one started by hand. A slot always gives the same name. Times are written as
 //! metav1.Time writes them.
 
 use std::borrow::Cow;
@@ -13,10 +13,12 @@ use std::sync::Arc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use schedule::Zone;
 use serde::de::Error as _;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::batch_v1::{CronJob, CronJobSpec};
+use super::job_changes::{Container, JobChanges, TRIGGER};
 use super::policy::BACKFILL;
 use super::{ControllerKind, ObjectName};
 
@@ -160,10 +162,11 @@ pub struct TemplateError {
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let zone = cron_job.timing(local).annotation_zone();
-    let annotate = |metadata: &mut TemplateMetadata<'_>| {
-        metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
+    let edit = |template: &mut Template<'_>| {
+        template.metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
+        Ok(())
     };
-    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), Some(true), annotate)
+    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), Some(true), edit)
 }
 
 /// The body of the create request for the Job of `slot` that the backfill `id` starts: that of [`job_from_template`] with
@@ -174,39 +177,62 @@ pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -
 pub fn backfill_job(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone, id: &str) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let zone = cron_job.timing(local).annotation_zone();
-    let annotate = |metadata: &mut TemplateMetadata<'_>| {
-        metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
-        metadata.labels.insert(BACKFILL.into(), id.to_owned().into());
+    let edit = |template: &mut Template<'_>| {
+        template.metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
+        template.metadata.labels.insert(BACKFILL.into(), id.to_owned().into());
+        Ok(())
     };
-    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), None, annotate)
+    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), None, edit)
 }
 
-/// The body of the create request for a Job that a user starts, under this name. Matches kubectl `create_job.go`
+/// The body of the create request for a Job that a user starts, under this name and with these changes, and the container that
+/// these are about; `None` if there are none and the template has no container. Matches kubectl `create_job.go`
 /// `createJobFromCronJob`: an owner that blocks no deletion, which needs fewer permissions, and an annotation of its own.
 ///
 /// # Errors
-/// As [`job_from_template`].
-pub fn manual_job(cron_job: &CronJob, name: String) -> Result<Vec<u8>, TemplateError> {
-    body(cron_job, name, None, |metadata| {
-        metadata.annotations.entry("cronjob.kubernetes.io/instantiate".into()).or_insert("manual".into());
-    })
+/// As [`job_from_template`], and when the template has no such container.
+pub fn manual_job(
+    cron_job: &CronJob,
+    name: String,
+    changes: &JobChanges,
+) -> Result<(Vec<u8>, Option<Container>), TemplateError> {
+    let mut container = None;
+    let edit = |template: &mut Template<'_>| {
+        let annotations = &mut template.metadata.annotations;
+        annotations.entry("cronjob.kubernetes.io/instantiate".into()).or_insert("manual".into());
+        let mut spec: Value = serde_json::from_str(template.spec.get())?;
+        match changes.choose(&spec) {
+            Ok(chosen) if changes.is_empty() => container = Some(chosen),
+            Ok(chosen) => {
+                annotations.insert(TRIGGER.into(), changes.summary(&chosen).into());
+                changes.apply(&mut spec, &chosen);
+                template.spec = Cow::Owned(to_raw_value(&spec)?);
+                container = Some(chosen);
+            }
+            Err(_) if changes.is_empty() && changes.container.is_none() => {}
+            Err(why) => return Err(serde_json::Error::custom(why)),
+        }
+        Ok(())
+    };
+    let body = body(cron_job, name, None, edit)?;
+    Ok((body, container))
 }
 
 fn body(
     cron_job: &CronJob,
     name: String,
     block_owner_deletion: Option<bool>,
-    annotate: impl FnOnce(&mut TemplateMetadata<'_>),
+    edit: impl FnOnce(&mut Template<'_>) -> Result<(), serde_json::Error>,
 ) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let fail = |source| TemplateError { controller_kind, cron_job: cron_job.name.clone(), source };
     let omitted = || serde_json::Error::custom("the template was not read");
     let text = cron_job.spec.job_template.text().ok_or_else(omitted).map_err(fail)?;
-    let template: Template<'_> = serde_json::from_str(text).map_err(fail)?;
-    let mut metadata = template.metadata;
+    let mut template: Template<'_> = serde_json::from_str(text).map_err(fail)?;
     // A Job with this label would never be active.
-    metadata.labels.remove(BACKFILL);
-    annotate(&mut metadata);
+    template.metadata.labels.remove(BACKFILL);
+    edit(&mut template).map_err(fail)?;
+    let Template { metadata, spec } = template;
     let body = JobBody {
         api_version: controller_kind.child.api_version(),
         kind: controller_kind.child.kind,
@@ -224,7 +250,7 @@ fn body(
                 block_owner_deletion,
             }],
         },
-        spec: template.spec,
+        spec: &spec,
     };
     serde_json::to_vec(&body).map_err(fail)
 }
@@ -235,8 +261,12 @@ type StringMap<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
 struct Template<'a> {
     #[serde(borrow, default)]
     metadata: TemplateMetadata<'a>,
-    #[serde(borrow)]
-    spec: &'a RawValue,
+    #[serde(borrow, deserialize_with = "borrowed")]
+    spec: Cow<'a, RawValue>,
+}
+
+fn borrowed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Cow::Borrowed)
 }
 
 #[derive(Default, Deserialize)]

@@ -38,6 +38,11 @@ impl Handover {
             has_other: is_other(managed) || is_other(suspend),
         }
     }
+
+    /// What suspends a CronJob that is suspended. A change of `spec.suspend` would give one back that is handed over.
+    pub fn suspended_by(self) -> &'static str {
+        if self.managed && self.suspend { SUSPEND_ANNOTATION } else { "spec.suspend" }
+    }
 }
 
 /// The three values that decide which controller runs a batch/v1 CronJob beside the in-tree one, and whether it is suspended.

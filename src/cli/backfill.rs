@@ -158,7 +158,9 @@ pub async fn backfill_with(
     if request.dry_run {
         return Ok(Answer { text: PlainText::default(), is_good: true });
     }
-    let watch = JobWatch::start(&place, &stored.cron_job.uid);
+    let owner = stored.cron_job.uid.clone();
+    let is_child = move |job: &mut Job| job.controller.as_ref().is_some_and(|controller| controller.uid == owner);
+    let watch = JobWatch::start(client, controller_kind.child, namespace, is_child);
     let mut run = Run {
         place,
         question: &request.question,

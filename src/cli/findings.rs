@@ -17,6 +17,7 @@ use super::explain::{Explanation, explain};
 use super::list::{Urgency, sort, state_name};
 use super::output::{Report, count};
 use super::unfinished::{self, Unfinished};
+use crate::api::ControllerKind;
 
 /// All that is not fine.
 #[derive(Debug, Serialize)]
@@ -77,7 +78,19 @@ impl Failure {
         }
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// Why the Job (or Pod) failed; `None` if that cannot be read.
+    pub(super) async fn read(
+        client: &Client,
+        controller_kind: ControllerKind,
+        namespace: &str,
+        job: &str,
+    ) -> Option<Self> {
+        let (job, pods) = unfinished::read_with_pods(client, controller_kind, namespace, job).await?;
+        Some(Self::of(&job, &pods))
+    }
+
+    /// As lines below what it explains.
+    pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.reason.is_empty() {
             lines.push(format!("  {}: {}", self.reason, self.message));
@@ -164,18 +177,12 @@ pub(super) async fn find_with(
     for mut explanation in explanations.into_iter().filter(|one| Urgency::of(one) < Urgency::Fine) {
         explanation.read_unfinished(client, scope.controller_kind).await;
         let failure = match &explanation.last_failed_job {
-            Some(job) => read_failure(client, scope, &explanation.namespace, job).await,
+            Some(job) => Failure::read(client, scope.controller_kind, &explanation.namespace, job).await,
             None => None,
         };
         worst_first.push(Finding { explanation, failure });
     }
     Ok(Findings { cron_jobs: known.len(), stopped, worst_first })
-}
-
-/// Why a Job (or a Pod) failed; `None` if that cannot be read.
-async fn read_failure(client: &Client, scope: &Scope, namespace: &str, job: &str) -> Option<Failure> {
-    let (job, pods) = unfinished::read_with_pods(client, scope.controller_kind, namespace, job).await?;
-    Some(Failure::of(&job, &pods))
 }
 
 #[cfg(test)]

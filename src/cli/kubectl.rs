@@ -165,7 +165,8 @@ fn candidates(before: &[String], last: &str) -> (Vec<String>, Option<Source>, &'
 }
 
 fn source(wanted: &clap::Arg) -> Option<Source> {
-    let is_name = wanted.is_positional() && wanted.get_value_names().into_iter().flatten().any(|name| name == "NAME");
+    let is_name = wanted.is_positional()
+        && wanted.get_value_names().into_iter().flatten().any(|name| name.split('|').any(|one| one == "NAME"));
     match wanted.get_long() {
         Some("namespace") => Some(Source::Namespaces),
         Some("context") => Some(Source::Contexts),

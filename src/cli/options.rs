@@ -11,7 +11,7 @@ pub mod ui;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use apimachinery::names::{dns_label_errors, subdomain_errors};
+use apimachinery::names::subdomain_errors;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use clap::{ArgAction, FromArgMatches, Parser, ValueHint};
 #[cfg(feature = "dev")]
@@ -21,7 +21,6 @@ use schedule::{Schedule, Zone};
 #[cfg(feature = "dev")]
 use super::check::{CheckFormat, Rules, Severity};
 use super::dispatch::{Invocation, no_command};
-use super::explain::read::Target;
 use super::kubectl::Program;
 use super::next::cron_jobs::Given;
 use super::output::Format;
@@ -50,11 +49,7 @@ pub(super) struct Entry {
 pub(super) const COMMANDS: &[Entry] = &[
     Entry {
         name: "next",
-        usage: if cfg!(feature = "dev") {
-            "SCHEDULE | -f FILE | -n NAMESPACE NAME [flags]"
-        } else {
-            "SCHEDULE | -n NAMESPACE NAME [flags]"
-        },
+        usage: if cfg!(feature = "dev") { "SCHEDULE | NAME | -f FILE [flags]" } else { "SCHEDULE | NAME [flags]" },
         command: flags::command::<Next>,
         remark: "The exit code is 1 if the schedule never fires. Example: {} next '30 2 * * *' --time-zone Europe/Berlin",
     },
@@ -81,9 +76,10 @@ pub(super) const COMMANDS: &[Entry] = &[
     },
     Entry {
         name: "trigger",
-        usage: "NAME [flags]",
+        usage: "NAME [flags] [-- ARGS]",
         command: flags::command::<cluster::Trigger>,
-        remark: "Reads the CronJob and creates a Job. Example: {} trigger nightly",
+        remark: "Reads the CronJob and creates a Job; --wait and --follow list and watch the Jobs of its namespace and read Pods. \
+                 Example: {} trigger nightly --env DAY=2026-03-28 --follow -- --verbose",
     },
     Entry {
         name: "suspend",
@@ -136,51 +132,37 @@ const FORMATS: &str = "table, json or yaml";
 
 #[derive(Debug, Clone, Parser)]
 #[command(
-    about = "Says a schedule in words, prints its next runs, and marks those that a clock change skips or repeats."
+    about = "Prints the next runs of a schedule or of a CronJob, and marks those that a clock change skips or repeats."
 )]
 struct Next {
-    /// Five fields, or @daily, @every 90s and the like, in quotes
-    #[arg(value_name = "SCHEDULE", num_args = 0.., hide_default_value = true)]
+    /// Five fields, or @daily, @every 90s and the like, in quotes; one word that does not begin with @ is the name of a CronJob
+    #[arg(value_name = "SCHEDULE|NAME", num_args = 0.., hide_default_value = true)]
     schedule: Vec<String>,
 
     /// The CronJobs in a manifest (YAML or JSON), a directory of them, or - for stdin, with their policies, instead of a
-    /// schedule; may be repeated and takes commas
+    /// schedule; may be repeated and takes commas. Objects without a namespace are in that of -n, else in default
     #[cfg(feature = "dev")]
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", action = ArgAction::Append,
           value_hint = ValueHint::AnyPath, verbatim_doc_comment)]
     filename: Vec<String>,
 
+    #[command(flatten)]
+    place: cluster::Where,
+
     /// List what policies leave out, too.
     #[arg(long, value_name = "BOOL", default_value = "false")]
     all: String,
 
-    /// Print the runs of the CronJob NAME in this namespace of a cluster, in place of a SCHEDULE; -n does so, too, if a name
-    /// follows it. With -f, the namespace of objects without one [default: default]
-    #[arg(long, value_name = "STRING", verbatim_doc_comment)]
-    namespace: Option<String>,
-
     /// The --spread-seed of the controller.
     #[arg(long, value_name = "STRING", default_value = "")]
     spread_seed: String,
-
-    /// The kind of NAME: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
-    #[arg(long, value_name = "STRING", default_value = "cronjob")]
-    controller: String,
-
-    /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    kubeconfig: Option<PathBuf>,
-
-    /// The kubeconfig's context [default: the current one]
-    #[arg(long, value_name = "STRING")]
-    context: Option<String>,
 
     /// The time zone of the schedule, as in spec.timeZone [default: the time zone of this process; of a CronJob, UTC]
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
 
     /// How many runs to print.
-    #[arg(short = 'n', long, value_name = "INT", default_value = DEFAULT_COUNT)]
+    #[arg(short, long, value_name = "INT", default_value = "5")]
     count: String,
 
     /// Print the runs up to the time of --from instead, the latest at the end.
@@ -298,7 +280,7 @@ pub(super) fn parse(
     let args = std::iter::once(word).chain(args);
     let mut command = pages::command(program, entry);
     match entry.name {
-        "next" => answer(&mut command, args, |raw: &Next| raw.help, |raw| next(&raw, env)),
+        "next" => answer(&mut command, args, |raw: &Next| raw.help, |raw| next(raw, env)),
         "explain" => answer(&mut command, args, |raw: &cluster::Explain| raw.help, cluster::explain),
         "list" => answer(&mut command, args, |raw: &cluster::List| raw.help, cluster::list),
         #[cfg(feature = "ui")]
@@ -345,10 +327,10 @@ fn cli(command: Command) -> Invocation {
 const TIMES: &str = "a time such as 2026-03-28T01:00:00Z, 2026-03-28T01:00 or 2026-03-28";
 
 /// What is asked of CronJobs, in place of a schedule.
-fn question(raw: &Next, count: &str, faults: &mut Faults) -> (next::cron_jobs::Question, Format) {
+fn question(raw: &Next, faults: &mut Faults) -> (next::cron_jobs::Question, Format) {
     let zone = raw.time_zone.as_deref().map(|name| faults.read("time-zone", name, ZONES, zone_named));
     let zone = zone.flatten().unwrap_or(Zone::UTC);
-    let count = faults.whole("count", count, 1..=10_000);
+    let count = faults.whole("count", &raw.count, 1..=10_000);
     let from = raw.from.as_deref().and_then(|text| faults.read("from", text, TIMES, given_time));
     if faults.boolean("previous", &raw.previous) == Some(true) {
         faults.add("previous", "true", "it with a SCHEDULE");
@@ -370,57 +352,46 @@ fn next_of_files(raw: &Next) -> Result<Invocation, UsageError> {
     if files.contains(&"") {
         faults.add("filename", "", "the path of a file or of a directory, or - for stdin");
     }
-    let namespace = raw.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    if !dns_label_errors(&namespace).is_empty() {
-        faults.add("namespace", &namespace, "the name of a namespace");
-    }
-    let (question, format) = question(raw, &raw.count, &mut faults);
+    let namespace = cluster::namespace(&raw.place, &mut faults).unwrap_or_else(|| "default".to_owned());
+    let (question, format) = question(raw, &mut faults);
     faults.into_result()?;
     let files = files.into_iter().map(PathBuf::from).collect();
     Ok(cli(Command::NextOf(files, namespace, question, format)))
 }
 
-/// The namespace and the name of a CronJob in a cluster, if the command line names one. After -n, a number is that of the
-/// runs, and a name is the namespace, as for kubectl.
-fn cron_job_in_cluster(raw: &Next) -> Option<(String, String)> {
-    let short = Some(&raw.count).filter(|text| text.parse::<i64>().is_err());
-    let [name] = raw.schedule.as_slice() else { return None };
-    let namespace = raw.namespace.as_ref().or(short)?;
-    subdomain_errors(name).is_empty().then(|| (namespace.clone(), name.clone()))
+/// Whether the command line names a CronJob: a schedule has several words, or begins with @.
+fn is_name(words: &[String]) -> bool {
+    matches!(words, [word] if subdomain_errors(word).is_empty())
 }
 
-fn next_in_cluster(raw: &Next, namespace: String, name: String) -> Result<Invocation, UsageError> {
+fn next_in_cluster(raw: Next) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
-    if !dns_label_errors(&namespace).is_empty() {
-        faults.add("namespace", &namespace, "the name of a namespace");
-    }
-    let count = if raw.namespace.is_some() { raw.count.as_str() } else { DEFAULT_COUNT };
-    let (question, format) = question(raw, count, &mut faults);
-    let controller_kind = faults.read("controller", &raw.controller, KINDS, kind_named).unwrap_or_default();
+    let (question, format) = question(&raw, &mut faults);
+    let target = cluster::target(&raw.schedule, raw.place, &mut faults);
     faults.into_result()?;
-    let (kubeconfig, context) = (raw.kubeconfig.clone(), raw.context.clone());
-    let target = Target { controller_kind, namespace: Some(namespace), name, kubeconfig, context };
     Ok(cli(Command::NextIn(target, question, format)))
 }
 
-/// The default of `--count`.
-const DEFAULT_COUNT: &str = "5";
 const KINDS: &str = "cronjob, tutorial or apiexample";
 
 fn kind_named(text: &str) -> Option<ControllerKind> {
     ControllerKind::ALL.into_iter().find(|controller_kind| controller_kind.name == text)
 }
 
-fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
+fn next(raw: Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
     #[cfg(feature = "dev")]
     if !raw.filename.is_empty() {
-        return next_of_files(raw);
+        return next_of_files(&raw);
     }
-    if let Some((namespace, name)) = cron_job_in_cluster(raw) {
-        return next_in_cluster(raw, namespace, name);
+    if is_name(&raw.schedule) {
+        return next_in_cluster(raw);
     }
     let mut faults = Faults::default();
-    let text = the_one(&raw.schedule, "SCHEDULE", "a schedule in quotes, such as '30 2 * * *'");
+    if let Some(namespace) = cluster::namespace(&raw.place, &mut faults) {
+        faults.add("namespace", &namespace, "it with the NAME of a CronJob or with -f");
+    }
+    let what = "a schedule in quotes, such as '30 2 * * *', or the name of a CronJob";
+    let text = the_one(&raw.schedule, "SCHEDULE", what);
     let text = faults.record(text);
     let zone = match &raw.time_zone {
         None => Some(env.local_zone()),

@@ -201,7 +201,10 @@ impl<'a> History<'a> {
         }
         let (summary, limits) = (&*self.explanation.why, cron_job.limits());
         let (fate, reason, why) = match self.explanation.state {
-            State::Suspended => (Fate::Skipped, Some(Skip::Suspended), "it is suspended now"),
+            State::Suspended => {
+                let why = format!("it is suspended now ({})", cron_job.handover.suspended_by());
+                return (Fate::Skipped, Some(Skip::Suspended), why);
+            }
             State::Blocked if limits.max_concurrent.is_some() => {
                 (Fate::Skipped, Some(Skip::MaxConcurrent(slot)), summary)
             }

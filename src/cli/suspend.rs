@@ -78,7 +78,11 @@ fn unchanged(standing: Standing) -> String {
     }
     let by =
         if standing.is_handed_over() { format!(": it is handed over ({MANAGED_ANNOTATION})") } else { String::new() };
-    if standing.is_suspended() { format!("is suspended already{by}.") } else { format!("is not suspended{by}.") }
+    if standing.is_suspended() {
+        format!("is suspended already ({}){by}.", handover.suspended_by())
+    } else {
+        format!("is not suspended{by}.")
+    }
 }
 
 fn suspended(facts: &Facts) -> String {
@@ -100,7 +104,7 @@ fn suspended(facts: &Facts) -> String {
     } else if standing.is_handed_over() {
         (format!(" by {SUSPEND_ANNOTATION}, because it is handed over"), String::new())
     } else {
-        (String::new(), String::new())
+        (" by spec.suspend".to_owned(), String::new())
     };
     format!("is suspended{by}: no further run starts.{still_runs}{was}")
 }

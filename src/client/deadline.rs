@@ -21,7 +21,7 @@ use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
 use super::punctual::SendBefore;
-use super::{LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, RequestLimits, SERVER_MARGIN, TimeLimit, is_watch};
+use super::{LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, RequestLimits, SERVER_MARGIN, TimeLimit, stays_open};
 use crate::leader_election::TimeLeft;
 
 /// How long the server may be silent. Twice the longest time that a request may wait in a queue of API Priority and
@@ -96,7 +96,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        let watch = is_watch(&request);
+        let watch = stays_open(&request);
         let in_pieces = watch || request.extensions().get::<ReadInPieces>().is_some();
         // Before the limits are asked for: the process may stop in between.
         let now = Instant::now();

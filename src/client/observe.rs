@@ -11,7 +11,7 @@ use tower::layer::layer_fn;
 use tower::{Layer, Service};
 use tracing::Level;
 
-use super::is_watch;
+use super::stays_open;
 
 /// Observes the results of requests. Implementations must not block: they are called while the request is processed.
 pub trait RequestObserver: Send + Sync + 'static {
@@ -69,7 +69,7 @@ where
         let record = Record {
             method: request.method().clone(),
             uri: tracing::enabled!(Level::TRACE).then(|| request.uri().clone()),
-            timed: !is_watch(&request),
+            timed: !stays_open(&request),
             started: Instant::now(),
             code: None,
             host: Arc::clone(&self.host),

@@ -13,8 +13,8 @@ use http::{Request, Response};
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use super::is_watch;
 use super::observe::RequestObserver;
+use super::stays_open;
 use crate::options::RateLimit;
 use crate::token_bucket::{Rate, TokenBucket};
 
@@ -63,7 +63,7 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let this = self.clone();
         Box::pin(async move {
-            if !is_watch(&request) {
+            if !stays_open(&request) {
                 let waited = this.bucket.acquire().await;
                 let verb = request.method().as_str();
                 this.observer.rate_limited(verb, &this.host, waited.as_secs_f64());

@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::job_controller::{self, COMPONENT, JobHandler, PodHandler, Simulation};
-use super::kubelet::Settings;
+use super::kubelet::{self, Settings};
 use super::objects::{Job, Pod};
-use crate::api::ControllerKind;
+use crate::api::{ControllerKind, Interner, Object as _};
 use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client::REQUEST_DEADLINE;
@@ -107,10 +107,9 @@ impl Cluster {
             jobs.add_event_handler(watcher);
         }
         pods.add_event_handler(Arc::new(PodHandler(Arc::clone(&simulation))));
-        // A weak reference, because the simulation holds a client of the server.
-        let logs = Arc::downgrade(&simulation);
-        server.set_log_source(Arc::new(move |namespace, pod, container| {
-            logs.upgrade().and_then(|simulation| simulation.log(namespace, pod, container))
+        server.set_log_source(Arc::new(|pod, container| {
+            let pod = Pod::decode(&pod.to_string(), &Interner::default()).ok()?;
+            kubelet::log(&pod, container)
         }));
 
         let (job_store, pod_store) = (jobs.store(), pods.store());

@@ -221,11 +221,6 @@ impl Simulation {
         seen(&written.job, self.parts.jobs.last_resource_version(&name.namespace))
             && seen(&written.pod, self.parts.pods.last_resource_version(&name.namespace))
     }
-
-    /// The log of a simulated Pod's container; `container` may be empty if there is only one.
-    pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Option<String> {
-        kubelet::log(&*self.parts.pods.get(&ObjectName::new(namespace, pod))?, container)
-    }
 }
 
 /// Another client changed the object first; the watch event of that change requeues the key.

@@ -3,7 +3,7 @@
 //! Guarantees: every value stays the text that the user wrote; `resolve` gives it a meaning. The command line is split
 //! as pflag splits it: `--flag=value`, `--flag value`, `--bool`, `--bool=false`, `-v=4`, `-v 4`, `-v4`. The last of a
 //! repeated flag wins. An underscore in a flag's name counts as a dash. A flag that needs a value takes the next
-//! argument, whatever its form. One dash before a long name is refused.
+//! argument, whatever its form. One dash before a long name is refused. What follows `--` are no flags.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -30,7 +30,7 @@ const USAGE: &str =
        cronjob-controller dev [flags]       a cluster in this process, to try it out
        cronjob-controller list              the CronJobs, and which of them are not fine
        cronjob-controller explain NAME      why a CronJob did or did not run
-       cronjob-controller next SCHEDULE     the next runs of a schedule, or of CronJobs
+       cronjob-controller next SCHEDULE     the next runs of a schedule, or of a CronJob, by NAME
        cronjob-controller trigger NAME      start a Job now
        cronjob-controller suspend NAME      start no Jobs until resume NAME
        cronjob-controller backfill NAME     start the Jobs of slots in the past
@@ -259,6 +259,11 @@ fn normalise(command: &clap::Command, args: impl Iterator<Item = OsString>) -> R
     let mut args = args;
     let mut out = Vec::from_iter(args.next());
     while let Some(arg) = args.next() {
+        if arg == "--" {
+            out.push(arg);
+            out.extend(args);
+            break;
+        }
         let Some((name, value)) = split_flag(&arg) else {
             out.push(arg);
             continue;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use apimachinery::clock::SystemClock;
 use clap::Command;
 use cronjob_controller::api::ControllerKind;
+use cronjob_controller::api::job_changes::TRIGGER;
 use cronjob_controller::api::policy::{self, WrittenBy};
 use cronjob_controller::cache::metrics::{self as cache_metrics, CacheMetrics};
 use cronjob_controller::cli::check::Code;
@@ -249,6 +250,13 @@ fn reference_of_annotations_is_what_the_program_reads_and_writes() {
             "controller",
             "The slot, as RFC 3339. Read back \
           together with the object's name after a restart.",
+        ),
+        (
+            TRIGGER,
+            "a Job that `trigger` started",
+            "the command",
+            "What differs from the template of its CronJob: the container, the names of the variables that were set, and whether the \
+          arguments were replaced.",
         ),
         (
             NAMESPACES_ANNOTATION,

@@ -49,6 +49,7 @@ mod flow_depth;
 mod gc;
 pub mod kinds;
 mod listener;
+mod log;
 mod managers;
 mod meta;
 mod negotiate;
@@ -104,8 +105,8 @@ pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 /// Answers the discovery documents. Maps path, `Accept` header and the served resources to content type and document.
 pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Option<(String, Value)>;
 
-/// The log of a Pod's container, by namespace, Pod and container name (empty for the first container).
-pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
+/// The log of a container, by its Pod and name; `None` if it has not started.
+pub type LogSource = Arc<dyn Fn(&Value, &str) -> Option<String> + Send + Sync>;
 
 /// How long an object with a missing owner stays, and the contents of a terminating namespace.
 const LATE: Duration = Duration::from_secs(2);

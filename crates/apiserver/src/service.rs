@@ -27,7 +27,7 @@ use super::registry::Resource;
 use super::rest::{Call, Route, Target, Verb, route};
 use super::store::{Id, Store};
 use super::watch::Watch;
-use super::{ApiServer, Body, meta, openapi, patch, read, table, write};
+use super::{ApiServer, Body, log, openapi, patch, read, table, write};
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -103,7 +103,7 @@ where
 /// An answer before it is serialized.
 enum Answer {
     Document(StatusCode, Document, Output),
-    Text(String),
+    Log(Body),
     Watch(Box<Watch>),
 }
 
@@ -129,7 +129,11 @@ async fn respond_to(server: &ApiServer, request: Request<Bytes>) -> Response<Bod
     let mut warnings = Vec::new();
     match dispatch(server, target, request, &mut warnings).await {
         Ok(Answer::Document(code, document, output)) => respond(code, document, output, &warnings),
-        Ok(Answer::Text(text)) => plain(StatusCode::OK, "text/plain", text),
+        Ok(Answer::Log(body)) => {
+            let mut response = Response::new(body);
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+            response
+        }
         Ok(Answer::Watch(watch)) => {
             let mut response = Response::new(watch.into_body());
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -189,7 +193,7 @@ async fn dispatch(
     }
     match verb {
         Verb::List => return list_or_watch(server, &call),
-        Verb::Log => return log(server, &call).map(Answer::Text),
+        Verb::Log => return log::read(server, &call).map(Answer::Log),
         _ => {}
     }
     let mut pending = PendingWrite::new(server.now());
@@ -299,43 +303,6 @@ fn list_or_watch(server: &ApiServer, call: &Call) -> Result<Answer> {
     let list = read::list(&server.store(), target, &options)?;
     let document = table::transform(&target.resource, Document::List(list), call.output, server.now())?;
     Ok(Answer::Document(StatusCode::OK, document, call.output))
-}
-
-/// A container's log. Matches kubernetes `pkg/registry/core/pod/strategy.go` (`LogLocation`) in the choice of the container.
-fn log(server: &ApiServer, call: &Call) -> Result<String> {
-    let target = &call.target;
-    let pod = read::get(&server.store(), target, &super::query::Query::default())?.object();
-    let names: Vec<&str> = ["containers", "initContainers"]
-        .iter()
-        .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
-        .filter_map(|container| container["name"].as_str())
-        .collect();
-    let name = meta::text(&pod, "name");
-    let container = match call.query.get("container") {
-        Some(wanted) if names.contains(&wanted) => wanted,
-        Some(wanted) => {
-            return Err(status::bad_request(format!("container {wanted} is not valid for pod {name}")));
-        }
-        None if pod["spec"]["containers"].as_array().is_some_and(|containers| containers.len() == 1) => names[0],
-        None => {
-            let choices = names.join(" ");
-            let message = format!("a container name must be specified for pod {name}, choose one of: [{choices}]");
-            return Err(status::bad_request(message));
-        }
-    };
-    let text = server.log_source().and_then(|source| source(&target.namespace, name, container));
-    let text = text.ok_or_else(|| {
-        let message =
-            format!("container {} in pod {} is waiting to start: ContainerCreating", quote(container), quote(name));
-        status::bad_request(message)
-    })?;
-    Ok(last_lines(text, call.query.integer("tailLines")?))
-}
-
-fn last_lines(text: String, wanted: Option<i64>) -> String {
-    let Some(wanted) = wanted.and_then(|count| usize::try_from(count).ok()) else { return text };
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    lines[lines.len().saturating_sub(wanted)..].concat()
 }
 
 fn plain(code: StatusCode, content_type: &str, text: impl Into<Bytes>) -> Response<Body> {

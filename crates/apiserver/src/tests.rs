@@ -2,6 +2,7 @@
 
 mod builtin;
 mod definitions;
+mod logs;
 mod property;
 mod state;
 mod support;

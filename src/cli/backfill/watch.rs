@@ -1,4 +1,4 @@
-//! The ends of a CronJob's Jobs, as a watch shows them.
+//! The ends of Jobs, as a watch shows them.
 //!
 //! Guarantees: every Job that ends or is deleted while it is watched is reported. A list's Jobs are, too, and then that they were
 //! listed: at the beginning, and after a gap in the watch. A watch that is forbidden is reported, and all other failures are
@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use kube::Client;
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::run::ClusterCronJob;
 use crate::api::batch_v1::{FinishedCondition, Job};
 use crate::api::{ResourceKind, Uid};
 use crate::cache::{Informer, Observer, ReflectorError, ResourceEventHandler, Store};
@@ -39,7 +39,7 @@ impl From<FinishedCondition> for End {
 
 /// What the watch shows.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(in crate::cli) enum Change {
     /// There is another Job, which has not ended.
     Added,
     /// A Job has ended, or was deleted.
@@ -50,8 +50,8 @@ pub(super) enum Change {
     Refused(String),
 }
 
-/// A watch of the Jobs of one CronJob. It ends when this value is dropped.
-pub(super) struct JobWatch {
+/// A watch of some Jobs of a namespace. It ends when this value is dropped.
+pub(in crate::cli) struct JobWatch {
     changes: UnboundedReceiver<Change>,
     ended: HashMap<Uid, End>,
     has_list: bool,
@@ -60,13 +60,16 @@ pub(super) struct JobWatch {
 }
 
 impl JobWatch {
-    /// Lists the Jobs of the CronJob `uid`, and watches them. Must be called inside a tokio runtime.
-    pub fn start(place: &ClusterCronJob<'_>, uid: &Uid) -> Self {
-        let owner = uid.clone();
-        let is_child = move |job: &mut Job| job.controller.as_ref().is_some_and(|controller| controller.uid == owner);
-        let mut informer = Informer::<Job>::new(place.client.clone(), &[place.namespace.to_owned()], rand::random())
-            .of_resource(place.controller_kind.child)
-            .selecting(is_child);
+    /// Lists the Jobs of a namespace that are `selected`, and watches them. Must be called inside a tokio runtime.
+    pub fn start(
+        client: &Client,
+        resource: ResourceKind,
+        namespace: &str,
+        selected: impl Fn(&mut Job) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let mut informer = Informer::<Job>::new(client.clone(), &[namespace.to_owned()], rand::random())
+            .of_resource(resource)
+            .selecting(selected);
         let (sender, changes) = unbounded_channel();
         informer.add_event_handler(Arc::new(Sender(sender.clone())));
         informer.set_observer(Arc::new(Sender(sender)));

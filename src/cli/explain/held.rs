@@ -13,7 +13,6 @@ use super::rehearsal::Rehearsal;
 use super::{Case, Facts, MANY, MAX_WARNINGS, State};
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
-use crate::api::manage::SUSPEND_ANNOTATION;
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, STUCK_AFTER, StuckAfter,
 };
@@ -94,8 +93,7 @@ impl Case<'_> {
             Resumption::Waits(next) => format!("it would run at {next}"),
             Resumption::Never => "it would not run either".to_owned(),
         };
-        // spec.suspend is true as well, and to clear it would take the CronJob back.
-        let by = if self.facts.in_charge.is_handed_over() { SUSPEND_ANNOTATION } else { "spec.suspend" };
+        let by = self.cron_job.handover.suspended_by();
         format!("It does not run: it is suspended ({by}). If it were resumed now, {then}.")
     }
 

@@ -268,7 +268,7 @@ pub(crate) fn lease_of(leases: &Leases, cron_job: &CronJob, in_charge: InCharge)
 }
 
 /// Reads one object, and its text.
-async fn read_cron_job(
+pub(in crate::cli) async fn read_cron_job(
     client: &Client,
     controller_kind: ControllerKind,
     namespace: &str,

@@ -72,8 +72,9 @@ fn what_the_command_line_does_not_have_is_looked_up() {
     let other =
         || TypedFlags { context: Some("other".to_owned()), kubeconfig: Some("f".to_owned()), ..TypedFlags::default() };
     let tutorial = TypedFlags { controller: Some("tutorial".to_owned()), ..shop() };
-    let rows: [Lookup<'_>; 9] = [
+    let rows: [Lookup<'_>; 10] = [
         ("a name", &["explain", "ni"], Some((Source::CronJobs, TypedFlags::default()))),
+        ("a name in the place of a schedule", &["next", "-n", "shop", ""], Some((Source::CronJobs, shop()))),
         ("a name in a namespace", &["-n", "shop", "suspend", ""], Some((Source::CronJobs, shop()))),
         ("the same, written otherwise", &["trigger", "-nshop", ""], Some((Source::CronJobs, shop()))),
         ("of a kind", &["resume", "--namespace=shop", "--controller=tutorial", ""], Some((Source::CronJobs, tutorial))),

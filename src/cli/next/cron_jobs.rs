@@ -230,7 +230,10 @@ fn problem(cron_job: &CronJob, zone: Zone) -> Option<String> {
 }
 
 fn notes(cron_job: &CronJob) -> Vec<String> {
-    let suspended = cron_job.spec.suspend.then(|| "It is suspended: no run starts until it is resumed.".to_owned());
+    let suspended = cron_job.spec.suspend.then(|| {
+        let by = cron_job.handover.suspended_by();
+        format!("It is suspended ({by}): no run starts until it is resumed.")
+    });
     let unknown = cron_job.policies.iter().map(|policies| &policies.unknown);
     let mut notes: Vec<String> = suspended.into_iter().collect();
     for unknown in unknown {

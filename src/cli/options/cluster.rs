@@ -12,11 +12,13 @@ use schedule::Zone;
 
 use super::{FORMATS, KINDS, ZONES, cli, kind_named, the_one, time_from, zone_named};
 use crate::api::ControllerKind;
+use crate::api::job_changes::JobChanges;
 use crate::cli::Command;
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch::Invocation;
 use crate::cli::explain::read::Target;
 use crate::cli::output::Format;
+use crate::cli::trigger::{self, DryRun, Until};
 use crate::options::UsageError;
 use crate::options::go_syntax::parse_duration;
 use crate::options::resolve::Faults;
@@ -143,6 +145,34 @@ pub(super) struct Trigger {
     #[arg(long, value_name = "STRING")]
     job_name: Option<String>,
 
+    /// Set or replace a variable of the container; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
+    env: Vec<String>,
+
+    /// The container of --env, of ARGS and of --follow [default: as kubectl, the only or the first one]
+    #[arg(short, long, value_name = "STRING")]
+    container: Option<String>,
+
+    /// client: send nothing; server: let the API server check the Job, and create nothing; none.
+    #[arg(long, value_name = "STRING", default_value = "none")]
+    dry_run: String,
+
+    /// Wait until the Job has ended. The exit code is 1 if it did not succeed.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    wait: String,
+
+    /// The same, and print the log of the container in each Pod of the Job.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    follow: String,
+
+    /// The output format: table, or the Job as json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// What replaces the arguments of the container
+    #[arg(value_name = "ARGS", last = true, num_args = 0.., hide_default_value = true)]
+    args: Vec<String>,
+
     /// Print this text and quit.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub help: bool,
@@ -224,11 +254,17 @@ impl Since {
     }
 }
 
-/// The kind, and the faults of the place.
-fn kind_of(place: &Where, faults: &mut Faults) -> ControllerKind {
+/// The namespace, if it is given.
+pub(super) fn namespace(place: &Where, faults: &mut Faults) -> Option<String> {
     if let Some(namespace) = place.namespace.as_deref().filter(|namespace| !dns_label_errors(namespace).is_empty()) {
         faults.add("namespace", namespace, "the name of a namespace");
     }
+    place.namespace.clone()
+}
+
+/// The kind, and the faults of the place.
+fn kind_of(place: &Where, faults: &mut Faults) -> ControllerKind {
+    namespace(place, faults);
     faults.read("controller", &place.controller, KINDS, kind_named).unwrap_or_default()
 }
 
@@ -323,8 +359,35 @@ pub(super) fn trigger(raw: Trigger) -> Result<Invocation, UsageError> {
     if let Some(name) = raw.job_name.as_deref().filter(|name| !subdomain_errors(name).is_empty()) {
         faults.add("job-name", name, "the name of a Job");
     }
+    let pair = |text: &String| {
+        // The API server says what else a name may not contain.
+        let split = |text: &str| {
+            let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty())?;
+            Some((key.to_owned(), value.to_owned()))
+        };
+        faults.read("env", text, "KEY=VALUE, such as DAY=2026-03-28", split).unwrap_or_default()
+    };
+    let env = raw.env.iter().map(pair).collect();
+    let dry_run = faults.read("dry-run", &raw.dry_run, "client, server or none", DryRun::parse).unwrap_or_default();
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    let [wait, follow] = [("wait", &raw.wait), ("follow", &raw.follow)].map(|(flag, text)| {
+        let is_set = faults.boolean(flag, text).unwrap_or_default();
+        if is_set && (dry_run != DryRun::None || format != Format::Table) {
+            faults.add(flag, text, "it without --dry-run and --output");
+        }
+        is_set
+    });
     faults.into_result()?;
-    Ok(cli(Command::Trigger(target, raw.job_name)))
+    let until = if follow {
+        Until::Logged
+    } else if wait {
+        Until::Ended
+    } else {
+        Until::Created
+    };
+    let changes = JobChanges { container: raw.container, env, args: raw.args };
+    let request = trigger::Request { name: raw.job_name, changes, dry_run, format, until };
+    Ok(cli(Command::Trigger(target, Box::new(request))))
 }
 
 pub(super) fn suspend(raw: Suspend) -> Result<Invocation, UsageError> {

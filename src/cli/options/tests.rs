@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::api::ControllerKind;
+use crate::api::job_changes::JobChanges;
 use crate::cli::backfill::plan::Question;
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch;
 use crate::cli::explain::read::Target;
 use crate::cli::migrate::{Direction, Request};
 use crate::cli::options::cluster::Since;
+use crate::cli::trigger::{self, DryRun, Until};
 use chrono::TimeDelta;
 use std::time::Duration;
 
@@ -108,7 +110,8 @@ fn commands_about_a_cluster_say_where_to_look() {
     let (plain, seeded) =
         (ControllerFlags::default, |seed: &str| ControllerFlags { zone: Zone::UTC, seed: seed.into() });
     let in_berlin = || ControllerFlags { zone: berlin, ..plain() };
-    let rows: [(&[&str], Command); 14] = [
+    let triggers = |namespace, request| Command::Trigger(target(namespace), Box::new(request));
+    let rows: [(&[&str], Command); 17] = [
         (&["list"], Command::List(scope(Namespaces::OfContext, None), plain(), Format::Table)),
         (&["list", "-A", "-o", "json"], Command::List(scope(Namespaces::All, None), plain(), Format::Json)),
         (&["list", "-w", "-n", "shop"], Command::Watch(scope(shop(), None), plain(), Format::Table)),
@@ -121,7 +124,36 @@ fn commands_about_a_cluster_say_where_to_look() {
             &["explain", "-A", "--since=6h"],
             Command::Slots(scope(Namespaces::All, None), Since::Ago(TimeDelta::hours(6)), plain(), Format::Table),
         ),
-        (&["trigger", "a", "-n", "shop", "--job-name=b"], Command::Trigger(target(Some("shop")), Some("b".to_owned()))),
+        (
+            &["trigger", "a", "-n", "shop", "--job-name=b"],
+            triggers(Some("shop"), trigger::Request { name: Some("b".to_owned()), ..trigger::Request::default() }),
+        ),
+        (
+            &["trigger", "a", "--env", "A=b=c", "--env=D=", "-c", "web", "--follow", "--", "--x_y", "-n", "--help"],
+            triggers(
+                None,
+                trigger::Request {
+                    changes: JobChanges {
+                        container: Some("web".to_owned()),
+                        env: [("A", "b=c"), ("D", "")].map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
+                        args: ["--x_y", "-n", "--help"].map(str::to_owned).to_vec(),
+                    },
+                    until: Until::Logged,
+                    ..trigger::Request::default()
+                },
+            ),
+        ),
+        (
+            &["trigger", "a", "--dry-run=server", "-oyaml"],
+            triggers(
+                None,
+                trigger::Request { dry_run: DryRun::Server, format: Format::Yaml, ..trigger::Request::default() },
+            ),
+        ),
+        (
+            &["trigger", "a", "--wait", "--"],
+            triggers(None, trigger::Request { until: Until::Ended, ..trigger::Request::default() }),
+        ),
         (&["suspend", "a"], Command::SetSuspended(target(None), true, plain())),
         (&["resume", "a", "--time-zone=Europe/Berlin"], Command::SetSuspended(target(None), false, in_berlin())),
         (
@@ -226,7 +258,7 @@ fn since_is_a_time_before_now() {
 #[cfg(feature = "dev")]
 #[test]
 fn next_of_files_has_its_own_defaults_and_refuses_a_schedule() {
-    let args = ["next", "-f", "a,b", "-n", "20", "--from=2027-03-27", "-ojson"];
+    let args = ["next", "-f", "a,b", "-c", "20", "--from=2027-03-27", "-ojson"];
     let Command::NextOf(files, namespace, question, format) = command(&args) else { panic!("no next") };
     assert_eq!((files, &*namespace), (["a", "b"].map(PathBuf::from).to_vec(), "default"));
     let want = next::cron_jobs::Question {
@@ -245,19 +277,22 @@ fn next_of_files_has_its_own_defaults_and_refuses_a_schedule() {
 
 #[test]
 fn next_of_a_cron_job_in_a_cluster_is_told_from_a_schedule() {
-    let rows: [(&[&str], usize); 3] = [
-        (&["next", "-n", "shop", "nightly"], 5),
-        (&["next", "--namespace=shop", "nightly", "-n", "20"], 20),
-        (&["next", "nightly", "-n", "7", "--namespace", "shop"], 7),
+    let rows: [(&[&str], Option<&str>, usize); 4] = [
+        (&["next", "nightly"], None, 5),
+        (&["next", "-n", "shop", "nightly", "--count", "3"], Some("shop"), 3),
+        (&["next", "--namespace=shop", "nightly", "-c", "20"], Some("shop"), 20),
+        (&["next", "nightly", "-n", "7"], Some("7"), 5),
     ];
-    for (args, count) in rows {
+    for (args, namespace, count) in rows {
         let Command::NextIn(target, question, _) = command(args) else { panic!("{args:?}") };
-        assert_eq!((target.namespace.as_deref(), &*target.name), (Some("shop"), "nightly"), "{args:?}");
+        assert_eq!((target.namespace.as_deref(), &*target.name), (namespace, "nightly"), "{args:?}");
         assert_eq!(question.count, count, "{args:?}");
     }
     let fault = |args: &[&str]| parse(args).unwrap_err().to_string();
-    assert!(fault(&["next", "nightly"]).starts_with("SCHEDULE: \"nightly\" is not a schedule: "));
-    assert!(fault(&["next", "* * * * *", "-n", "shop"]).starts_with("--count: shop is not allowed"));
+    assert!(fault(&["next", "@nightly"]).starts_with("SCHEDULE: \"@nightly\" is not a schedule: "));
+    assert!(fault(&["next", "*"]).starts_with("SCHEDULE: \"*\" is not a schedule: "));
+    let elsewhere = "--namespace: shop is not allowed; use it with the NAME of a CronJob or with -f";
+    assert_eq!(fault(&["next", "* * * * *", "-n", "shop"]), elsewhere);
 }
 
 #[cfg(feature = "dev")]
@@ -274,11 +309,18 @@ fn check_has_its_own_defaults() {
 #[test]
 fn a_wrong_command_line_is_one_sentence_per_fault() {
     let rows: Vec<(&str, &[&str], &[&str])> = vec![
-        ("no schedule", &["next"], &["SCHEDULE is missing; give a schedule in quotes, such as '30 2 * * *'"]),
+        (
+            "no schedule",
+            &["next"],
+            &["SCHEDULE is missing; give a schedule in quotes, such as '30 2 * * *', or the name of a CronJob"],
+        ),
         (
             "a schedule without quotes",
             &["next", "30", "2", "Cargo.toml", "src"],
-            &["SCHEDULE is one argument, and there are 4; give a schedule in quotes, such as '30 2 * * *'"],
+            &[
+                "SCHEDULE is one argument, and there are 4; give a schedule in quotes, such as '30 2 * * *', or the name of a \
+               CronJob",
+            ],
         ),
         (
             "a schedule that is none",
@@ -287,7 +329,7 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
         ),
         (
             "everything at once",
-            &["next", "@daily", "--time-zone=Berlin", "-n0", "--from=today", "-oxml"],
+            &["next", "@daily", "--time-zone=Berlin", "-c0", "--from=today", "-oxml"],
             &[
                 "--time-zone: Berlin is not allowed; use a name of the time zone database, such as Europe/Berlin",
                 "--count: 0 is not allowed; use a whole number from 1 to 10000",
@@ -337,6 +379,16 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
         ("a name of list", &["list", "a"], &["unexpected argument \"a\"; explain a is about one CronJob"]),
         ("nothing to start", &["trigger"], &["NAME is missing; give the name of one CronJob"]),
         (
+            "variables and modes of trigger that are none",
+            &["trigger", "a", "--env=A", "--env", "=b", "--dry-run=maybe", "-ojson", "--wait"],
+            &[
+                "--env: A is not allowed; use KEY=VALUE, such as DAY=2026-03-28",
+                "--env: =b is not allowed; use KEY=VALUE, such as DAY=2026-03-28",
+                "--dry-run: maybe is not allowed; use client, server or none",
+                "--wait: true is not allowed; use it without --dry-run and --output",
+            ],
+        ),
+        (
             "a kind whose runs are Pods",
             &["trigger", "a", "--controller=apiexample"],
             &["--controller: apiexample is not allowed; use cronjob or tutorial, whose runs are Jobs"],
@@ -371,7 +423,7 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
 fn plugin_messages_name_kubectl_and_no_controller_can_start() {
     let plugin = |args: &[&str]| dispatch::parse(["/usr/bin/kubectl-cronjob"].iter().chain(args), &Berlin);
     let Invocation::Help(help) = plugin(&["next", "--help"]).unwrap() else { panic!("no help") };
-    assert!(help.contains("Usage: kubectl cronjob next SCHEDULE | "), "{help}");
+    assert!(help.contains("Usage: kubectl cronjob next SCHEDULE | NAME"), "{help}");
     assert!(!help.contains(crate::options::PROGRAM), "{help}");
     for args in [&[][..], &["--help"], &["help"]] {
         let Invocation::Help(help) = plugin(args).unwrap() else { panic!("no help") };

@@ -95,7 +95,7 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             vec![],
             vec![
                 ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
-                ("22x1", Fate::Skipped, "it is suspended now".to_owned()),
+                ("22x1", Fate::Skipped, "it is suspended now (spec.suspend)".to_owned()),
             ],
         ),
         (
@@ -204,7 +204,7 @@ fn report_names_the_cron_job_and_joins_slots() {
             "Since Fri 2026-11-20 02:00:00 +00:00:",
             "",
             "CronJob shop/nightly (controller not known)",
-            "  Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00 (2 slots)   skipped   it is suspended now",
+            "  Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00 (2 slots)   skipped   it is suspended now (spec.suspend)",
         ]
     );
 }

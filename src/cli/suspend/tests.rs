@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::ControllerKind;
 use crate::cli::explain::tests::{instant, post};
-use crate::cli::trigger::trigger_with;
+use crate::cli::trigger::{Outlet, Request, trigger_with};
 
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
 
@@ -48,8 +48,10 @@ impl World {
     }
 
     async fn trigger(&self, name: &str, job: &str) -> Result<Answer, CliError> {
-        let now = apimachinery::clock::Clock::now(&*self.clock);
-        trigger_with(&self.client, ControllerKind::CronJob, "default", name, job.to_owned(), now).await
+        let request = Request { name: Some(job.to_owned()), ..Request::default() };
+        let mut outlet = Outlet { print: &mut |_| true, note: &mut |_| {} };
+        trigger_with(&self.client, ControllerKind::CronJob, ("default", name), &request, &*self.clock, &mut outlet)
+            .await
     }
 
     async fn set(&self, name: &str, suspend: bool) -> String {
@@ -114,9 +116,12 @@ async fn suspended_cron_job_is_resumed_with_what_was_missed() {
     let world = World::new().await;
     let of = async |name: &str| world.get(&format!("{CRON_JOBS}/{name}")).await;
     assert_eq!(world.set("nightly", false).await, "CronJob default/nightly is not suspended.\n");
-    assert_eq!(world.set("nightly", true).await, "CronJob default/nightly is suspended: no further run starts.\n");
+    assert_eq!(
+        world.set("nightly", true).await,
+        "CronJob default/nightly is suspended by spec.suspend: no further run starts.\n"
+    );
     assert_eq!(of("nightly").await["spec"]["suspend"], true);
-    assert_eq!(world.set("nightly", true).await, "CronJob default/nightly is suspended already.\n");
+    assert_eq!(world.set("nightly", true).await, "CronJob default/nightly is suspended already (spec.suspend).\n");
     assert_eq!(
         world.set("nightly", false).await,
         "CronJob default/nightly is resumed: it runs at Fri 2026-11-20 02:00:00 +00:00.\n"
@@ -237,5 +242,5 @@ async fn triggered_job_is_the_one_that_kubectl_creates() {
     let error = trigger("nightly", "once").await.unwrap_err().to_string();
     assert_eq!(error, "start a Job of CronJob default/nightly: jobs.batch \"once\" already exists");
     let error = trigger("weekly", "twice").await.unwrap_err().to_string();
-    assert!(error.contains("cronjobs.batch \"weekly\" not found"), "{error}");
+    assert!(error.starts_with("there is no CronJob weekly in namespace default"), "{error}");
 }

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use super::*;
 
 #[test]
@@ -13,3 +15,6 @@ fn generated_name_is_short_enough_and_keeps_the_start_of_the_cron_jobs() {
         assert!(name.len() <= LONGEST_NAME);
     }
 }
+
+#[cfg(feature = "dev")]
+mod on_a_cluster;

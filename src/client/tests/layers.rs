@@ -15,16 +15,17 @@ async fn ok(_: Request<Body>) -> Result<Response<Body>, BoxError> {
 }
 
 #[test]
-fn a_watch_is_known_by_its_query() {
+fn request_that_stays_open_is_known_by_its_query() {
     let rows = [
         ("a list", "/apis/batch/v1/jobs", false),
         ("a watch", "/apis/batch/v1/jobs?watch=true", true),
         ("a watch in client-go's other spelling", "/apis/batch/v1/jobs?a=b&watch=1&c=d", true),
         ("a list that says it is none", "/apis/batch/v1/jobs?watch=false", false),
+        ("a log that is followed", "/api/v1/namespaces/a/pods/b/log?container=c&follow=true", true),
         ("a parameter that ends alike", "/apis/batch/v1/jobs?nowatch=true", false),
     ];
     for (sentence, path, want) in rows {
-        assert_eq!(is_watch(&request("GET", path)), want, "{sentence}");
+        assert_eq!(stays_open(&request("GET", path)), want, "{sentence}");
     }
 }
 

@@ -138,7 +138,7 @@ fn problem_and_suspension_are_told() {
         "{problem}"
     );
     let suspended = ask("  schedule:", "  suspend: true\n  schedule:");
-    assert_eq!(suspended.lines()[2], "It is suspended: no run starts until it is resumed.");
+    assert_eq!(suspended.lines()[2], "It is suspended (spec.suspend): no run starts until it is resumed.");
     let never = ask("exclude: Sat", "exclude: 01-01/12-31");
     assert!(!never.is_good());
     assert_eq!(never.lines().last().unwrap(), "No run follows within five years.");
