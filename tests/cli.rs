@@ -433,7 +433,10 @@ async fn trigger_changes_the_named_container_and_knows_no_other() {
         ended(command(&[&["trigger", "nightly", "--job-name=a"], args].concat()).env("KUBECONFIG", kubeconfig))
     };
     let (code, out, err) = trigger(&["-c", "web", "--env=A=1"]);
-    assert!(code == 1 && out.is_empty() && err.contains("there is no container web; its containers are "), "{out}{err}");
+    assert!(
+        code == 1 && out.is_empty() && err.contains("there is no container web; its containers are "),
+        "{out}{err}"
+    );
     let (code, out, err) = trigger(&["--env=A=1", "--dry-run=server", "-ojson", "--", "--x_y", "-n"]);
     let job: Value = serde_json::from_str(&out).expect(&err);
     let container = &job["spec"]["template"]["spec"]["containers"][0];

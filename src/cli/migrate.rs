@@ -176,8 +176,8 @@ impl Report for Findings {
     }
 }
 
-const ADVICE: &str = "  To start nothing old, suspend them during the switch and until their next slot, or set \
-                      spec.startingDeadlineSeconds to less than these ages.";
+const ADVICE: &str = "  To start nothing old, set spec.startingDeadlineSeconds to less than these ages. A suspension \
+                      only puts the start off until the resume.";
 
 /// Reads the cluster of `scope`, and finds what changes there. `account` is that of this controller.
 ///

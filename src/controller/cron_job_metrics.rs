@@ -258,7 +258,7 @@ const FAMILIES: [Family; 11] = [
     Family {
         name: "skipped_total",
         kind: MetricType::COUNTER,
-        help: "Number of slots that were left out, by reason.",
+        help: "Number of slots that were skipped, by reason.",
         samples: |shown, sample| {
             // The others have policies.
             let always = ["deadline", "forbid", "invalid", "name_taken", "suspended"].map(|reason| (reason, 0));

@@ -3,7 +3,7 @@
 //! Guarantees: one line per step, with the slot as `slot` and, where there is one, the Job as `job`. The CronJob's key is
 //! `cronjob`, from the span `sync` or, where there is none, in the line itself. The levels are:
 //! - debug: the steps of each sync, and decisions that follow the CronJob's spec;
-//! - info: a run that is skipped although the spec asks for it, and an adopted Job;
+//! - info: a run that is skipped although the spec asks for it, the newest of several due slots, and an adopted Job;
 //! - warn: a state that lasts until a user fixes it.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -87,7 +87,8 @@ pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
         Verdict::Open | Verdict::Started { missed: Missed::None, .. } => {}
         Verdict::NothingDue => debug!(what = "nothing due", "Decided"),
         Verdict::Started { slot, missed } => {
-            info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), ?missed, "Missed the slots before this one");
+            // The earlier ones were missed, or blocked until a newer one came due.
+            info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), others = ?missed, "Started the newest of several due slots");
         }
         Verdict::Skipped(why) => skipped(cron_job, why),
     }

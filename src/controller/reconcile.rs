@@ -301,6 +301,8 @@ impl<'a> Sync<'a> {
                 let Choice::Start { slot, next } = self.choose(slot, schedule) else {
                     return Ok(ControlFlow::Break(self.pass_over(slot, schedule)));
                 };
+                // With a backlog the oldest starts, and nothing was missed before it.
+                let missed = if next.is_none() { missed } else { Missed::None };
                 match self.start_job_of(slot, missed, schedule)? {
                     ControlFlow::Break(outcome) => ControlFlow::Break(self.and_then(slot, next, outcome)),
                     ControlFlow::Continue(attempt) => {

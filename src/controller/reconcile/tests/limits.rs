@@ -13,8 +13,8 @@ use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, CountedFrom, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SPREAD,
     STUCK_AFTER,
 };
-
 use crate::controller::plan::{Blocked, Propagation, RecentEvent, Skip, Verdict};
+use schedule::missed::Missed;
 
 pub(super) const CREATED: &str = "2026-03-02T08:30:00Z";
 
@@ -283,6 +283,8 @@ fn newest_slots_wait_and_the_oldest_of_them_starts_first() {
         let next = if matches!(backlog, None | Some("1")) { "2026-03-02T10:50:00Z" } else { "a waiting slot" };
         let back = requeued_at(ran.end()).unwrap();
         assert_eq!(back > time("2026-03-02T10:40:30Z"), next != "a waiting slot", "{sentence}");
+        let Verdict::Started { missed, .. } = ran.end().verdict else { panic!("{sentence}") };
+        assert_eq!(missed != Missed::None, next != "a waiting slot", "{sentence}: what is logged");
         let passed_over = backlog.is_some_and(|backlog| backlog != "100");
         assert_eq!(reasons(ran.end()).contains(&"PassedOver"), passed_over, "{sentence}");
     }
