@@ -1,9 +1,20 @@
 #![allow(clippy::unwrap_used)]
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::Bytes;
 use futures::stream;
 use futures::{StreamExt as _, TryStreamExt as _};
+use http::Response;
+use http_body::Frame;
+use http_body_util::StreamBody;
+use kube::client::Body;
+use serde_json::json;
 
 use super::*;
+use crate::client;
 
 /// Lines with the bytes that they are of the log, and the result.
 async fn lines_of(pieces: Vec<Result<&str, &str>>, skip: usize) -> (Vec<(String, usize)>, Result<(), (String, bool)>) {
@@ -51,4 +62,43 @@ async fn log_is_split_into_lines_from_the_byte_at_which_it_continues() {
     for (sentence, pieces, skip, lines, result) in rows {
         assert_eq!(lines_of(pieces, skip).await, (lines, result), "{sentence}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn log_that_breaks_off_is_read_again_and_continues_after_the_last_line() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_log = request.uri().path().ends_with("/log");
+        let status = json!({"phase": "Running", "containerStatuses": [
+            {"name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}},
+        ]});
+        let pods = json!({"items": [{"metadata": {"name": "p", "uid": "u"}, "status": status}]}).to_string();
+        let pieces = match is_log.then(|| counted.fetch_add(1, Ordering::Relaxed)) {
+            None => vec![Ok(pods)],
+            Some(0) => vec![Ok("one\ntw".to_owned()), Err("reset")],
+            Some(_) => vec![Ok("one\ntwo\n".to_owned())],
+        };
+        let frames = pieces
+            .into_iter()
+            .map(|piece| piece.map(|text| Frame::data(Bytes::from(text))).map_err(std::io::Error::other));
+        let answer = Response::new(StreamBody::new(stream::iter(frames.collect::<Vec<_>>())));
+        std::future::ready(Ok::<_, Infallible>(answer))
+    });
+    let client = client::on_service(service);
+    let (mut out, mut err) = (String::new(), String::new());
+    let mut print = |text: &PlainText| {
+        out.push_str(text);
+        true
+    };
+    let mut note = |text: &PlainText| err.push_str(text);
+    let mut outlet = Outlet { print: &mut print, note: &mut note };
+    let mut logs = Logs::new(&client, "default", "j", "c");
+    logs.look(&mut outlet).await;
+    while !logs.are_read() {
+        let piece = Logs::next(Some(&mut logs)).await;
+        assert!(logs.take(piece, &mut outlet));
+        logs.look(&mut outlet).await;
+    }
+    assert_eq!((&*out, &*err, asked.load(Ordering::Relaxed)), ("one\ntwo\n", "Pod p, container c:\n", 2));
 }
