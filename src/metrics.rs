@@ -32,6 +32,16 @@ const REQUEST_SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0,
 /// upstream's histogram has a single bucket.
 const SKEW_SECONDS: [f64; 15] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
+/// How a Job can end: the values of the label `result`.
+pub const RESULTS: [&str; 2] = ["succeeded", "failed"];
+
+/// Bucket bounds, in seconds, of how long a Job takes: from a second to a day.
+const RUN_SECONDS: [f64; 13] =
+    [1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0];
+
+/// Bucket bounds, in seconds, of the time to the start of a Job. `startTime` has whole seconds.
+const START_SECONDS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0];
+
 /// Why a group of metrics could not be registered.
 #[derive(Debug, thiserror::Error)]
 #[error("register metric {metric}: {source}")]
@@ -66,6 +76,10 @@ pub struct ControllerMetrics {
     pub job_creation_skew_duration: Histogram,
     /// Seconds from a slot to the server's response by this process's clock, in finer buckets, under a separate name.
     pub job_creation_skew: Histogram,
+    /// Seconds that a Job took which ended, by `result`.
+    pub job_run_duration: HistogramVec,
+    /// Seconds from when a slot was due to the start of its Job by the Job controller.
+    pub cronjob_start_delay: Histogram,
     /// Syncs that panicked, were caught and backed off.
     pub sync_panics_total: IntCounter,
     /// Objects from the API server that could not be decoded and were left out, by `kind`.
@@ -79,6 +93,12 @@ pub struct ControllerMetrics {
 }
 
 impl ControllerMetrics {
+    /// Records that a Job took so long.
+    pub fn job_ended(&self, has_succeeded: bool, seconds: f64) {
+        let [succeeded, failed] = RESULTS;
+        self.job_run_duration.with_label_values(&[if has_succeeded { succeeded } else { failed }]).observe(seconds);
+    }
+
     /// Makes the metrics and registers them with `registry`.
     ///
     /// # Errors
@@ -96,6 +116,23 @@ impl ControllerMetrics {
                 "cronjob_controller_job_creation_skew_seconds",
                 "[ALPHA] Time between when a cronjob is due and the creation of its job, in buckets finer than a second.",
                 SKEW_SECONDS.to_vec(),
+            )?,
+            job_run_duration: {
+                let name = "cronjob_controller_job_run_duration_seconds";
+                let help =
+                    "[ALPHA] How long the jobs of cronjobs took that ended, from start to end, partitioned by result.";
+                let opts = HistogramOpts::new(name, help).buckets(RUN_SECONDS.to_vec());
+                let durations = add(registry, name, HistogramVec::new(opts, &["result"]))?;
+                for result in RESULTS {
+                    durations.with_label_values(&[result]);
+                }
+                durations
+            },
+            cronjob_start_delay: histogram(
+                registry,
+                "cronjob_controller_cronjob_start_delay_seconds",
+                "[ALPHA] Time between when a cronjob is due and when the job controller started its job.",
+                START_SECONDS.to_vec(),
             )?,
             sync_panics_total: {
                 let name = "cronjob_controller_sync_panics_total";

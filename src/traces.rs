@@ -6,7 +6,7 @@
 //!
 //! A trace has a span `fire` that begins at the slot. It contains `create` and `status`, the durations of these two requests.
 //! The time between them went to more urgent work. A refused create is a trace of its own. A failed status write is in the
-//! trace of the one that succeeded.
+//! trace of the one that succeeded. What the Pods are told of a trace ([`Traces::announce`]) is the context of its `fire`.
 
 mod collector;
 mod environment;
@@ -42,6 +42,10 @@ const WAITING: usize = 16;
 /// The maximum number of CronJobs with waiting requests. Beyond it no more are recorded: a CronJob that is deleted before its
 /// status is written leaves its requests here.
 const CRON_JOBS: usize = 65_536;
+
+/// The maximum number of fires that are announced and not begun. A create follows without a pause, so that more are left of
+/// templates from which no Job could be made.
+const ANNOUNCED: usize = 64;
 
 /// Why tracing that the environment asks for is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +85,8 @@ pub struct Traces {
     clock: SharedClock,
     /// The requests for each CronJob whose status is not written yet.
     waiting: DashMap<Uid, VecDeque<Done>>,
+    /// The fires that were announced, by the Job whose create is about to be sent.
+    announced: DashMap<ObjectName, Context>,
 }
 
 /// A completed request.
@@ -92,6 +98,8 @@ struct Done {
     began: SystemTime,
     ended: SystemTime,
     error: Option<String>,
+    /// Its `fire`, if that was announced.
+    fire: Option<Context>,
 }
 
 impl Traces {
@@ -134,7 +142,13 @@ impl Traces {
     fn new(provider: TracerProviderBuilder, clock: &SharedClock) -> Arc<Self> {
         let provider = provider.build();
         let tracer = provider.tracer(PROGRAM);
-        Arc::new(Self { provider, tracer, clock: Arc::clone(clock), waiting: DashMap::new() })
+        Arc::new(Self {
+            provider,
+            tracer,
+            clock: Arc::clone(clock),
+            waiting: DashMap::new(),
+            announced: DashMap::new(),
+        })
     }
 
     fn now(&self) -> SystemTime {
@@ -152,32 +166,56 @@ impl Traces {
         waiting.push_back(done);
     }
 
-    /// Exports the trace of `cron_job` with these requests.
+    /// Begins the trace of a fire whose Pods are told of it, before the Job is created. Returns its context as W3C Trace Context
+    /// has it; `None` at the end of the process.
+    pub fn announce(&self, cron_job: &ObjectName, job: &ObjectName, slot: DateTime<Utc>) -> Option<String> {
+        if self.announced.len() >= ANNOUNCED {
+            self.announced.clear();
+        }
+        let fire = self.fire(cron_job, Some(job), SystemTime::from(slot).min(self.now()));
+        let context = fire.span().span_context().clone();
+        self.announced.insert(job.clone(), fire);
+        let flags = context.trace_flags().to_u8();
+        context.is_valid().then(|| format!("00-{}-{}-{flags:02x}", context.trace_id(), context.span_id()))
+    }
+
+    fn fire(&self, cron_job: &ObjectName, job: Option<&ObjectName>, began: SystemTime) -> Context {
+        let mut attributes = vec![
+            KeyValue::new("k8s.namespace.name", cron_job.namespace.to_string()),
+            KeyValue::new("k8s.cronjob.name", cron_job.name.to_string()),
+        ];
+        attributes.extend(job.map(|job| KeyValue::new("k8s.job.name", job.name.to_string())));
+        let fire = SpanBuilder::from_name("fire").with_start_time(began).with_attributes(attributes);
+        Context::new().with_span(self.tracer.build_with_context(fire, &Context::new()))
+    }
+
+    /// Exports the trace of `cron_job` with these requests. One whose fire was announced has a trace of its own, and the others
+    /// are in the first of these.
     fn tell(&self, cron_job: &ObjectName, done: &[Done]) {
         let (Some(first), Some(last)) = (done.first(), done.last()) else { return };
         let (job, slot) = match done.iter().find_map(|done| done.job.clone()) {
             Some((job, slot)) => (Some(job), slot),
             None => (None, None),
         };
-        let mut attributes = vec![
-            KeyValue::new("k8s.namespace.name", cron_job.namespace.to_string()),
-            KeyValue::new("k8s.cronjob.name", cron_job.name.to_string()),
-        ];
-        attributes.extend(job.map(|job| KeyValue::new("k8s.job.name", job.name.to_string())));
-        let began = slot.map_or(first.began, |slot| SystemTime::from(slot).min(first.began));
-        let fire = SpanBuilder::from_name("fire").with_start_time(began).with_attributes(attributes);
-        let fire = self.tracer.build_with_context(fire, &Context::new());
-        let context = Context::new().with_span(fire);
+        let announced = || done.iter().filter_map(|done| done.fire.as_ref());
+        let fire = announced().next().cloned().unwrap_or_else(|| {
+            let began = slot.map_or(first.began, |slot| SystemTime::from(slot).min(first.began));
+            self.fire(cron_job, job.as_ref(), began)
+        });
         for done in done {
+            let fire = done.fire.as_ref().unwrap_or(&fire);
             let span = SpanBuilder::from_name(done.span).with_start_time(done.began);
-            let mut span = self.tracer.build_with_context(span, &context);
+            let mut span = self.tracer.build_with_context(span, fire);
             if let Some(error) = &done.error {
                 span.set_status(Status::error(error.clone()));
-                context.span().set_status(Status::error(error.clone()));
+                fire.span().set_status(Status::error(error.clone()));
             }
             span.end_with_timestamp(done.ended);
         }
-        context.span().end_with_timestamp(last.ended);
+        // The second end of a span is none.
+        for fire in announced().chain([&fire]) {
+            fire.span().end_with_timestamp(last.ended);
+        }
     }
 
     /// Sends the remaining spans, as far as time permits.
@@ -193,12 +231,19 @@ impl Traces {
 #[derive(Clone)]
 pub struct Stopwatch {
     running: Option<(Arc<Traces>, SystemTime)>,
+    fire: Option<Context>,
 }
 
 impl Stopwatch {
     /// Starts the measurement.
     pub fn start(traces: Option<&Arc<Traces>>) -> Self {
-        Self { running: traces.map(|traces| (Arc::clone(traces), traces.now())) }
+        Self { running: traces.map(|traces| (Arc::clone(traces), traces.now())), fire: None }
+    }
+
+    /// Starts the measurement of a create, in the trace that was [announced](Traces::announce) for this Job, if one was.
+    pub fn of_create(traces: Option<&Arc<Traces>>, job: &ObjectName) -> Self {
+        let fire = traces.and_then(|traces| traces.announced.remove(job)).map(|(_, fire)| fire);
+        Self { fire, ..Self::start(traces) }
     }
 
     /// Records a request to create the Job `name`.
@@ -207,7 +252,7 @@ impl Stopwatch {
         let slot = reply.as_ref().ok().and_then(|job| job.scheduled_timestamp);
         let error = reply.as_ref().err().map(ToString::to_string);
         let job = Some((name.clone(), slot));
-        let done = Done { span: "create", job, began, ended: traces.now(), error };
+        let done = Done { span: "create", job, began, ended: traces.now(), error, fire: self.fire };
         match reply.as_ref().ok().and_then(|job| job.controller.as_ref()) {
             Some(cron_job) => traces.wait(&cron_job.uid, done),
             // No status write follows: the next try has a trace of its own.
@@ -223,7 +268,7 @@ impl Stopwatch {
             return;
         }
         let error = reply.as_ref().err().map(ToString::to_string);
-        traces.wait(uid, Done { span: "status", job: None, began, ended: traces.now(), error });
+        traces.wait(uid, Done { span: "status", job: None, began, ended: traces.now(), error, fire: None });
         if reply.is_ok()
             && let Some((_, done)) = traces.waiting.remove(uid)
         {

@@ -19,7 +19,9 @@ use cronjob_controller::workqueue::{Config, Membership, QueueGroup, WorkQueue};
 const REFERENCE: &str = include_str!("reference/in-tree-metrics.txt");
 
 /// Families that only this controller has.
-const OURS: [&str; 6] = [
+const OURS: [&str; 8] = [
+    "cronjob_controller_job_run_duration_seconds",
+    "cronjob_controller_cronjob_start_delay_seconds",
     "cronjob_controller_job_creation_skew_seconds",
     "cronjob_controller_sync_panics_total",
     "cronjob_controller_malformed_objects_total",
@@ -192,7 +194,7 @@ async fn the_infinite_bucket_is_the_count_also_while_observations_race_with_the_
         })
         .collect();
     for _ in 0..300 {
-        assert_eq!(check_histograms(&encode(&registry)), 4);
+        assert_eq!(check_histograms(&encode(&registry)), 7);
         tokio::task::yield_now().await;
     }
     stop.store(true, Ordering::Relaxed);
@@ -202,5 +204,5 @@ async fn the_infinite_bucket_is_the_count_also_while_observations_race_with_the_
         rounds += observer.await.unwrap();
     }
     assert_eq!(controller.job_creation_skew.get_sample_count(), rounds);
-    assert_eq!(check_histograms(&encode(&registry)), 4);
+    assert_eq!(check_histograms(&encode(&registry)), 7);
 }

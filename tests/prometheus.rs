@@ -441,7 +441,13 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
     world.fires("CronJobControllerMalformedObjects");
 
     world.lease(false);
-    for alert in ["CronJobControllerLate", "CronJobRunsMissed", "CronJobForbidBlocked", "CronJobFailing"] {
+    for alert in [
+        "CronJobControllerLate",
+        "CronJobRunsMissed",
+        "CronJobForbidBlocked",
+        "CronJobFailing",
+        "CronJobNeverSucceeded",
+    ] {
         world.fires(alert);
     }
     until("every query of the dashboard has an answer", || {
@@ -466,7 +472,7 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
     let rules = until("all rules are evaluated", || {
         world.rules().filter(|rules| rules.values().all(|(_, health)| !health.starts_with("unknown")))
     });
-    assert_eq!(rules.len(), 17);
+    assert_eq!(rules.len(), 21);
     for (alert, (_, health)) in &rules {
         assert_eq!(health, "ok ", "{alert}");
     }

@@ -36,6 +36,9 @@ const LONGEST_OWNER: usize = 1 << 10;
 /// How long before its slot a controller may create a Job, whose clock may be ahead of the API server's.
 const EARLIEST: TimeDelta = TimeDelta::days(1);
 
+/// By how much another clock may be ahead of this process's.
+const LATEST: TimeDelta = TimeDelta::minutes(1);
+
 /// What to do when a slot is due while a Job of an earlier slot runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum ConcurrencyPolicy {
@@ -281,6 +284,29 @@ impl Job {
     /// When it began, as far as its status says.
     pub fn began(&self) -> DateTime<Utc> {
         self.start_time.unwrap_or(self.creation_timestamp)
+    }
+
+    /// Whether it exists and its controller has yet to start it. A suspended one is not to be started.
+    pub fn awaits_start(&self) -> bool {
+        self.start_time.is_none() && self.finished.is_none() && !self.suspended && !self.deleting
+    }
+
+    /// When it was started: not before its creation, and not in the future. A status may have any time.
+    pub fn started(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.start_time.map(|start| self.possible(start, now))
+    }
+
+    /// For how long it ran, if it has ended by `now`: from its start, or else its creation. A Pod does not say when it ended,
+    /// so that it did so now.
+    pub fn ran_for(&self, now: DateTime<Utc>) -> TimeDelta {
+        let ended = self.possible(self.completion_time.or(self.failed_at).unwrap_or(now), now);
+        (ended - self.possible(self.began(), now)).max(TimeDelta::zero())
+    }
+
+    fn possible(&self, time: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
+        // The API server's clock may be ahead.
+        let latest = now.checked_add_signed(LATEST).unwrap_or(now);
+        time.min(latest).max(self.creation_timestamp)
     }
 
     /// A reference to this child of a CronJob of `controller_kind`, as `status.active` holds it. Matches client-go

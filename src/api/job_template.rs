@@ -2,8 +2,10 @@
 //!
 //! Guarantees: a cached record holds no template longer than [`LONGEST_KEPT`], only its digest. A template and its
 //! digest compare as two templates do. As upstream does, a Job takes labels and annotations from the template's
-//! metadata, and the whole `spec` as its original text, but for what a user changes in one started by hand. A slot always gives the same name. Times are written as
-//! metav1.Time writes them.
+//! metadata, and the whole `spec` as its original text, with the slot in it where a policy asks for that, and but for what a user
+//! changes in a Job that is started by hand. A slot always gives the same name. Times are written as metav1.Time writes them.
+
+mod pod_annotations;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,11 +21,14 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::batch_v1::{CronJob, CronJobSpec};
 use super::job_changes::{Container, JobChanges, TRIGGER};
-use super::policy::BACKFILL;
+use super::policy::{BACKFILL, DUE_TIME, TRACEPARENT};
 use super::{ControllerKind, ObjectName};
 
 /// The longest template that a cached record keeps, in bytes. A longer one is read again when a Job is created from it.
 pub const LONGEST_KEPT: usize = 16 << 10;
+
+/// How many bytes of a Job are not its spec, in most cases.
+const USUAL_HEAD: usize = 1 << 10;
 
 /// A Job template.
 #[derive(Clone, Debug)]
@@ -151,7 +156,8 @@ pub struct TemplateError {
     pub source: serde_json::Error,
 }
 
-/// The body of the create request for the Job of `slot`. `local` is the process's zone, as for [`CronJob::timing`].
+/// The body of the create request for the Job of `slot`. `local` is the process's zone, as for [`CronJob::timing`]. With
+/// `slot-in-pod`, the Pods are told of the slot and of `traceparent`.
 ///
 /// Matches upstream `utils.go` `getJobFromTemplate2`, with two differences on the wire that the server makes up for:
 /// `creationTimestamp` and an empty `status` are not sent.
@@ -159,14 +165,20 @@ pub struct TemplateError {
 /// # Errors
 /// When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or annotations
 /// are not maps of strings.
-pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
+pub fn job_from_template(
+    cron_job: &CronJob,
+    slot: DateTime<Utc>,
+    local: Zone,
+    traceparent: Option<&str>,
+) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let zone = cron_job.timing(local).annotation_zone();
+    let pods = slot_in_pod(cron_job, slot, cron_job.due(slot), zone, traceparent);
     let edit = |template: &mut Template<'_>| {
         template.metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
         Ok(())
     };
-    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), Some(true), edit)
+    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), Some(true), &pods, edit)
 }
 
 /// The body of the create request for the Job of `slot` that the backfill `id` starts: that of [`job_from_template`] with
@@ -174,20 +186,28 @@ pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -
 ///
 /// # Errors
 /// As [`job_from_template`].
-pub fn backfill_job(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone, id: &str) -> Result<Vec<u8>, TemplateError> {
+pub fn backfill_job(
+    cron_job: &CronJob,
+    slot: DateTime<Utc>,
+    local: Zone,
+    id: &str,
+    traceparent: Option<&str>,
+) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let zone = cron_job.timing(local).annotation_zone();
+    let pods = slot_in_pod(cron_job, slot, cron_job.due(slot), zone, traceparent);
     let edit = |template: &mut Template<'_>| {
         template.metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
         template.metadata.labels.insert(BACKFILL.into(), id.to_owned().into());
         Ok(())
     };
-    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), None, edit)
+    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), None, &pods, edit)
 }
 
 /// The body of the create request for a Job that a user starts, under this name and with these changes, and the container that
 /// these are about; `None` if there are none and the template has no container. Matches kubectl `create_job.go`
-/// `createJobFromCronJob`: an owner that blocks no deletion, which needs fewer permissions, and an annotation of its own.
+/// `createJobFromCronJob`: an owner that blocks no deletion, which needs fewer permissions, and an annotation of its own. With
+/// `slot-in-pod`, `now` counts as its slot for the Pods; the Job itself has none.
 ///
 /// # Errors
 /// As [`job_from_template`], and when the template has no such container.
@@ -195,7 +215,12 @@ pub fn manual_job(
     cron_job: &CronJob,
     name: String,
     changes: &JobChanges,
+    now: DateTime<Utc>,
+    local: Zone,
+    traceparent: Option<&str>,
 ) -> Result<(Vec<u8>, Option<Container>), TemplateError> {
+    let zone = cron_job.timing(local).annotation_zone();
+    let pods = slot_in_pod(cron_job, now, now, zone, traceparent);
     let mut container = None;
     let edit = |template: &mut Template<'_>| {
         let annotations = &mut template.metadata.annotations;
@@ -214,14 +239,30 @@ pub fn manual_job(
         }
         Ok(())
     };
-    let body = body(cron_job, name, None, edit)?;
+    let body = body(cron_job, name, None, &pods, edit)?;
     Ok((body, container))
+}
+
+/// What the Pods of a Job are told of its slot; nothing without `slot-in-pod`.
+fn slot_in_pod(
+    cron_job: &CronJob,
+    slot: DateTime<Utc>,
+    due: DateTime<Utc>,
+    zone: Zone,
+    traceparent: Option<&str>,
+) -> Vec<(&'static str, String)> {
+    if !cron_job.limits().slot_in_pod {
+        return Vec::new();
+    }
+    let times = [(cron_job.controller_kind.scheduled_annotation, zone.rfc3339(slot)), (DUE_TIME, zone.rfc3339(due))];
+    times.into_iter().chain(traceparent.map(|text| (TRACEPARENT, text.to_owned()))).collect()
 }
 
 fn body(
     cron_job: &CronJob,
     name: String,
     block_owner_deletion: Option<bool>,
+    pods: &[(&str, String)],
     edit: impl FnOnce(&mut Template<'_>) -> Result<(), serde_json::Error>,
 ) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
@@ -233,7 +274,7 @@ fn body(
     template.metadata.labels.remove(BACKFILL);
     edit(&mut template).map_err(fail)?;
     let Template { metadata, spec } = template;
-    let body = JobBody {
+    let head = JobHead {
         api_version: controller_kind.child.api_version(),
         kind: controller_kind.child.kind,
         metadata: JobMetadata {
@@ -250,9 +291,16 @@ fn body(
                 block_owner_deletion,
             }],
         },
-        spec: &spec,
     };
-    serde_json::to_vec(&body).map_err(fail)
+    let spec = spec.get();
+    // Most heads fit; the spec is written once.
+    let mut body = Vec::with_capacity(spec.len() + USUAL_HEAD);
+    serde_json::to_writer(&mut body, &head).map_err(fail)?;
+    body.pop();
+    body.extend_from_slice(br#","spec":"#);
+    pod_annotations::write(&mut body, spec, pods);
+    body.push(b'}');
+    Ok(body)
 }
 
 type StringMap<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
@@ -277,13 +325,13 @@ struct TemplateMetadata<'a> {
     annotations: StringMap<'a>,
 }
 
+/// A Job without its spec, which follows.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct JobBody<'a> {
+struct JobHead<'a> {
     api_version: String,
     kind: &'a str,
     metadata: JobMetadata<'a>,
-    spec: &'a RawValue,
 }
 
 #[derive(Serialize)]

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::ControllerKind;
 use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use super::job_template::{JobTemplate, LONGEST_KEPT, job_from_template};
+use super::job_changes::JobChanges;
+use super::job_template::{JobTemplate, LONGEST_KEPT, backfill_job, job_from_template, manual_job};
+use super::policy::{DUE_TIME, SLOT_IN_POD, SPREAD, TRACEPARENT};
 use super::{Interner, Object, ObjectName, Uid};
 
 fn cron_job(spec: &Value) -> CronJob {
@@ -45,7 +47,7 @@ fn fields_this_crate_does_not_know_reach_the_job() {
         },
     });
     let slot = "2026-11-20T17:50:00Z".parse().unwrap();
-    let body = job_from_template(&cron_job(&spec), slot, Zone::UTC).unwrap();
+    let body = job_from_template(&cron_job(&spec), slot, Zone::UTC, None).unwrap();
     let expected = json!({
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {
@@ -66,10 +68,66 @@ fn fields_this_crate_does_not_know_reach_the_job() {
 }
 
 #[test]
+fn pods_are_told_of_their_slot_and_the_rest_of_the_spec_passes_as_text() {
+    let object = |policies: &Value| {
+        json!({
+            "metadata": { "name": "hello", "namespace": "default", "uid": "u", "annotations": policies },
+            "spec": { "schedule": "0 2 * * *", "timeZone": "Asia/Kathmandu", "jobTemplate": { "spec": {
+                "fieldOfTheFuture": 1e30,
+                "template": { "metadata": { "annotations": { "note": "y" } }, "spec": { "restartPolicy": "Never" } },
+            } } },
+        })
+    };
+    let decoded = |policies: Value| CronJob::decode(&object(&policies).to_string(), &Interner::default()).unwrap();
+    let told = decoded(json!({ SLOT_IN_POD: "true", SPREAD: "1h" }));
+    let (slot, now) = ("2026-11-19T20:15:00Z".parse().unwrap(), "2026-11-20T17:50:00.5Z".parse().unwrap());
+    let (scheduled, due) =
+        ("2026-11-20T02:00:00+05:45", Zone::load("Asia/Kathmandu", Zone::UTC).unwrap().rfc3339(told.due(slot)));
+    assert_ne!(due, scheduled);
+    let (trace, pressed) = ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "2026-11-20T23:35:00+05:45");
+    let regular = |of: &CronJob, trace| job_from_template(of, slot, Zone::UTC, trace).unwrap();
+    let table = [
+        ("a regular run", regular(&told, None), json!([scheduled, due, null])),
+        ("one that is traced", regular(&told, Some(trace)), json!([scheduled, due, trace])),
+        (
+            "a backfill",
+            backfill_job(&told, slot, Zone::UTC, "id", Some(trace)).unwrap(),
+            json!([scheduled, due, trace]),
+        ),
+        (
+            "one that a user starts",
+            manual_job(&told, "by-hand".to_owned(), &JobChanges::default(), now, Zone::UTC, None).unwrap().0,
+            json!([pressed, pressed, null]),
+        ),
+        ("without the policy", regular(&decoded(json!({ SPREAD: "1h" })), Some(trace)), json!([null, null, null])),
+    ];
+    let whole = object(&json!({}))["spec"]["jobTemplate"]["spec"].clone();
+    let text = format!("\"fieldOfTheFuture\":{}", whole["fieldOfTheFuture"]);
+    for (sentence, body, want) in table {
+        let mut spec = serde_json::from_slice::<Value>(&body).unwrap()["spec"].take();
+        let annotations = spec["template"]["metadata"]["annotations"].as_object_mut().unwrap();
+        let names = ["batch.kubernetes.io/cronjob-scheduled-timestamp", DUE_TIME, TRACEPARENT];
+        let found = names.map(|name| annotations.remove(name).unwrap_or_default());
+        assert_eq!(json!(found), want, "{sentence}");
+        assert_eq!(spec, whole, "{sentence}");
+        assert!(String::from_utf8(body).unwrap().contains(&text), "{sentence}");
+    }
+    let job: Value = serde_json::from_slice(
+        &manual_job(&told, "x".to_owned(), &JobChanges::default(), now, Zone::UTC, None).unwrap().0,
+    )
+    .unwrap();
+    assert_eq!(
+        job["metadata"]["annotations"],
+        json!({ "cronjob.kubernetes.io/instantiate": "manual" }),
+        "it has no slot"
+    );
+}
+
+#[test]
 fn a_template_that_makes_no_job_names_its_cron_job() {
     let bad = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": { "metadata": { "labels": { "a": 1 } } } }));
     let slot = "2026-11-20T17:50:00Z".parse().unwrap();
-    let error = job_from_template(&bad, slot, Zone::UTC).unwrap_err().to_string();
+    let error = job_from_template(&bad, slot, Zone::UTC, None).unwrap_err().to_string();
     assert!(error.starts_with("make Job from the template of CronJob default/hello: "), "{error}");
 }
 
@@ -212,7 +270,7 @@ fn cached_record_keeps_a_short_template_and_the_digest_of_a_long_one() {
     {
         assert_ne!(one.spec, other.spec, "a changed template of the same length");
     }
-    let error = job_from_template(&cached, "2026-11-20T17:50:00Z".parse().unwrap(), Zone::UTC).unwrap_err();
+    let error = job_from_template(&cached, "2026-11-20T17:50:00Z".parse().unwrap(), Zone::UTC, None).unwrap_err();
     assert!(error.to_string().contains("the template was not read"), "{error}");
     assert!(size_of::<JobTemplate>() <= 16, "no larger than the text alone");
 }

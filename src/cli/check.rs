@@ -268,6 +268,7 @@ impl Checker {
                         faults.extend(dialects::judge(text));
                     }
                     faults.extend(mistakes::of_rest(object));
+                    faults.extend(policies::untold(controller_kind, object));
                     faults.extend(concurrency::judge(&timed, object, self.today));
                     if !timed.suspended {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));

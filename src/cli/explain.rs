@@ -7,6 +7,7 @@
 
 mod held;
 pub mod in_charge;
+mod jobs;
 pub mod lease;
 pub mod read;
 pub(in crate::cli) mod rehearsal;
@@ -124,6 +125,9 @@ pub(crate) struct LastRun {
 pub(crate) struct Active {
     pub name: String,
     since: DateTime<FixedOffset>,
+    /// Whether it only waits to be started.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    awaits_start: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -173,7 +177,11 @@ impl<'a> Case<'a> {
         let who = controller.sentence(self.cron_job, self.facts.lease.as_ref(), self.now);
         let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
-        let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(job.began()) };
+        let active = |job: &&Arc<Job>| Active {
+            name: job.name.name.to_string(),
+            since: at(job.began()),
+            awaits_start: job.awaits_start(),
+        };
         Explanation {
             kind: cron_job.controller_kind.parent.kind,
             namespace: cron_job.name.namespace.to_string(),
@@ -312,9 +320,7 @@ impl<'a> Case<'a> {
     fn blocked(&self, rule: &str) -> String {
         let noun = self.noun();
         let blockers = self.running();
-        let named = |job: &Arc<Job>| {
-            format!("{noun} {} has been running for {}", job.name.name, stretch(self.now - job.began()))
-        };
+        let named = |job: &Arc<Job>| format!("{noun} {} {}", job.name.name, self.doing(job));
         let why = if blockers.is_empty() {
             format!("status.active names a running {noun}")
         } else {
@@ -451,6 +457,9 @@ impl<'a> Case<'a> {
         let Some(slot) = self.last_slot() else {
             return (State::Waiting, "It has not run yet and waits for its first run.".to_owned());
         };
+        if let Some(text) = self.unstarted() {
+            return (State::Waiting, format!("{text} The next run is not due yet."));
+        }
         let Some(job) = self.last_failure() else {
             return (State::Waiting, "It runs on schedule and waits for the next run.".to_owned());
         };
@@ -484,19 +493,6 @@ impl<'a> Case<'a> {
         let outcome = self.outcome(self.job_of(slot));
         let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
         Some(LastRun { time: self.zone.at(slot), job, outcome })
-    }
-
-    /// What became of a Job; `None` is one that is gone.
-    pub(super) fn outcome(&self, job: Option<&Arc<Job>>) -> String {
-        match job.map(|job| (job, job.finished)) {
-            None => "no longer exists".to_owned(),
-            Some((job, None)) => format!("has been running for {}", stretch(self.now - job.began())),
-            Some((job, Some(FinishedCondition::Complete))) => {
-                let took = job.completion_time.map(|end| format!(" after {}", stretch(end - job.began())));
-                format!("succeeded{}", took.unwrap_or_default())
-            }
-            Some((_, Some(FinishedCondition::Failed))) => "failed".to_owned(),
-        }
     }
 
     /// The next time, and what a sync would do then.

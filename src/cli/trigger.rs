@@ -11,6 +11,7 @@ use std::io::Write as _;
 
 use apimachinery::clock::Clock;
 use kube::Client;
+use schedule::Zone;
 use serde_json::Value;
 
 use self::follow::Followed;
@@ -128,7 +129,7 @@ pub(super) async fn trigger_with(
     let now = cluster::now(client, clock).await;
     let (mut cron_job, text) = read_cron_job(client, controller_kind, namespace, name).await?;
     let job = request.name.clone().unwrap_or_else(|| generated(name, rand::random()));
-    let made = manual_job(&cron_job, job.clone(), &request.changes);
+    let made = manual_job(&cron_job, job.clone(), &request.changes, now, Zone::UTC, traceparent().as_deref());
     let (body, container) = made.map_err(|error| refused(error.to_string()))?;
     outlet.note(container.as_ref().and_then(|container| choice(container, request)));
     let document = create(client, controller_kind, namespace, body, request.dry_run, &what).await?;
@@ -198,6 +199,21 @@ fn consequence(cron_job: &CronJob) -> &'static str {
         ConcurrencyPolicy::Forbid => " While it runs, no further run starts (concurrencyPolicy: Forbid).",
         ConcurrencyPolicy::Replace => " The next run deletes it if it still runs (concurrencyPolicy: Replace).",
     }
+}
+
+/// The trace that the command is a part of, for Pods that are told of it: the variable `TRACEPARENT`, if it is what W3C Trace
+/// Context allows in version 00.
+pub(super) fn traceparent() -> Option<String> {
+    std::env::var("TRACEPARENT").ok().filter(|text| is_traceparent(text))
+}
+
+fn is_traceparent(text: &str) -> bool {
+    let is_hex = |part: &&str, digits: usize| {
+        part.len() == digits && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let is_id = |part: &&str, digits: usize| is_hex(part, digits) && part.bytes().any(|byte| byte != b'0');
+    let [version, trace, span, flags] = &text.split('-').collect::<Vec<_>>()[..] else { return false };
+    *version == "00" && is_id(trace, 32) && is_id(span, 16) && is_hex(flags, 2)
 }
 
 /// A name for a Job that a user starts.

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use apimachinery::causes::with_causes;
 use apimachinery::names::is_subdomain;
+use chrono::{DateTime, Utc};
 use futures::FutureExt as _;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Limited};
@@ -67,6 +68,11 @@ impl Patience {
 pub trait JobControl: Send + Sync + 'static {
     /// Reads a Job.
     fn get_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
+    /// The trace of the fire that the create of this Job begins, as W3C Trace Context has it; `None` where nothing is traced.
+    fn traceparent(&self, cron_job: &CronJob, job: &ObjectName, slot: DateTime<Utc>) -> Option<String> {
+        let _ = (cron_job, job, slot);
+        None
+    }
     /// Creates a Job from its JSON body.
     fn create_job(
         &self,
@@ -290,8 +296,12 @@ impl JobControl for RealControl {
         self.request(ApiRequest::new("get", Method::GET, self.controller_kind.child, name)).await.map(Arc::new)
     }
 
+    fn traceparent(&self, cron_job: &CronJob, job: &ObjectName, slot: DateTime<Utc>) -> Option<String> {
+        self.traces.as_ref()?.announce(&cron_job.name, job, slot)
+    }
+
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {
-        let watch = Stopwatch::start(self.traces.as_ref());
+        let watch = Stopwatch::of_create(self.traces.as_ref(), name);
         let limit = if patience == Patience::Longest { TimeLimit::Announced } else { TimeLimit::Lease };
         if limit == TimeLimit::Announced {
             self.announce_long_creates();

@@ -13,7 +13,7 @@ use super::external_jobs::Account;
 use super::memory::Memory;
 use super::observation::Observation;
 use super::pending_status::LONGEST_CREATE;
-use super::plan::{Event, Outcome, Settlement};
+use super::plan::{Event, Note, Outcome, Settlement};
 use super::status::Edits;
 use super::sync::{SyncHooks, SyncReport};
 use super::template_budget::Reservation;
@@ -133,6 +133,10 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         let (controller, cron_job) = (self.controller, &observation.cron_job);
         decision_log::decided(&cron_job.name, settlement);
         controller.memories.decided(cron_job, &observation.recalled, settlement);
+        let now = controller.parts.clock.now();
+        for job in settlement.notes.iter().filter_map(Note::ended) {
+            controller.parts.metrics.job_ended(job.succeeded, job.ran_for(now).as_seconds_f64());
+        }
         if let Some(stats_set) = &controller.parts.stats_set {
             stats_set.decided(observation, settlement);
         }

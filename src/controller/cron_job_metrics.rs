@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use apimachinery::clock::SharedClock;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use parking_lot::Mutex;
@@ -26,14 +26,15 @@ use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 use schedule::Zone;
 
 use super::cron_job_stats::CronJobStats;
+use super::cron_job_stats::runs::Unfinished;
 use super::messages::RUN_STUCK;
 use super::observation::Observation;
-use super::plan::{Settlement, Verdict};
+use super::plan::{Note, Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
 use crate::api::{ControllerKind, ObjectName};
 use crate::cache::Store;
-use crate::metrics::MetricsError;
 use crate::metrics::family::{self, count};
+use crate::metrics::{MetricsError, RESULTS};
 
 /// The statistics of the CronJobs of all controllers of a process. Clones share them.
 #[derive(Clone)]
@@ -158,15 +159,16 @@ impl CronJobStatsSet {
                 if place.get().stats.uid == cron_job.uid {
                     place.get_mut().stats.noted(&settlement.notes, now);
                 } else {
-                    place.get_mut().stats = CronJobStats::open(cron_job, &observation.jobs);
+                    place.get_mut().stats = opened(observation, settlement, now);
                 }
                 place.into_ref()
             }
             Entry::Vacant(vacant) => {
                 let Some(held) = SeriesPermit::take(&self.places, &cron_job.name.namespace) else { return };
-                vacant.insert(Tracked { stats: CronJobStats::open(cron_job, &observation.jobs), _held: held })
+                vacant.insert(Tracked { stats: opened(observation, settlement, now), _held: held })
             }
         };
+        place.stats.runs.unfinished = Unfinished::of(observation.children(), now);
         if let Some(slot) = settlement.passed_over {
             place.stats.passed_over(cron_job, self.local_zone, slot);
         }
@@ -184,6 +186,13 @@ impl CronJobStatsSet {
         }
         if let Some(mut place) = self.entries.get_mut(&new.name).filter(|place| place.stats.uid == new.uid) {
             place.stats.edited(old, new, self.local_zone, self.clock.now());
+        }
+    }
+
+    /// Records that a Job was started so long after its slot was due.
+    pub fn job_started(&self, cron_job: &CronJob, delay: TimeDelta) {
+        if let Some(mut place) = self.entries.get_mut(&cron_job.name).filter(|place| place.stats.uid == cron_job.uid) {
+            place.stats.runs.last_start_delay = Some(delay);
         }
     }
 
@@ -218,6 +227,15 @@ impl CronJobStatsSet {
     }
 }
 
+/// The statistics after the first sync of a CronJob. What ended since the last controller counted is counted here.
+fn opened(observation: &Observation, settlement: &Settlement, now: DateTime<Utc>) -> CronJobStats {
+    let mut stats = CronJobStats::open(&observation.cron_job, &observation.jobs, now);
+    for job in settlement.notes.iter().filter_map(Note::ended) {
+        stats.runs.count(job, now);
+    }
+    stats
+}
+
 /// The data of one CronJob for a scrape.
 struct Shown<'a> {
     controller: &'static str,
@@ -229,10 +247,24 @@ struct Shown<'a> {
 
 const PREFIX: &str = "cronjob_controller_cronjob_";
 
-/// Receives one sample: its reason, if the family has reasons, and its value.
-type Take<'a> = dyn FnMut(Option<&'static str>, f64) + 'a;
+/// Receives one sample: its reason or result, if the family has such a label, and its value.
+type Take<'a> = dyn FnMut(Option<Label>, Value) + 'a;
 
-/// One metric family: the suffix of its name, type, help, and its samples for a CronJob, by reason if there are
+/// A label and its value.
+type Label = (&'static str, &'static str);
+
+/// The value of a sample.
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Number(f64),
+    /// A summary without quantiles.
+    Summary {
+        sum: f64,
+        count: u64,
+    },
+}
+
+/// One metric family: the suffix of its name, type, help, and its samples for a CronJob, by a label if there are
 /// several.
 struct Family {
     name: &'static str,
@@ -241,19 +273,19 @@ struct Family {
     samples: fn(&Shown<'_>, &mut Take<'_>),
 }
 
-const FAMILIES: [Family; 11] = [
+const FAMILIES: [Family; 20] = [
     Family {
         name: "fires_total",
         kind: MetricType::COUNTER,
         help: "Number of jobs started.",
-        samples: |shown, sample| sample(None, count(shown.stats.fires)),
+        samples: |shown, sample| number(count(shown.stats.fires), sample),
     },
     Family {
         name: "missed_total",
         kind: MetricType::COUNTER,
         help: "Number of slots that were not started and that no other metric has a reason for: no controller was there, \
                or the API server refused.",
-        samples: |shown, sample| sample(None, count(shown.stats.missed)),
+        samples: |shown, sample| number(count(shown.stats.missed), sample),
     },
     Family {
         name: "skipped_total",
@@ -265,7 +297,7 @@ const FAMILIES: [Family; 11] = [
             let mut by_reason = BTreeMap::from(always);
             by_reason.extend(shown.stats.skipped.iter());
             for (reason, slots) in by_reason {
-                sample(Some(reason), count(slots));
+                sample(Some(("reason", reason)), Value::Number(count(slots)));
             }
         },
     },
@@ -273,32 +305,90 @@ const FAMILIES: [Family; 11] = [
         name: "forbidden_in_a_row",
         kind: MetricType::GAUGE,
         help: "Number of slots since the last start that were left out because an earlier job runs.",
-        samples: |shown, sample| sample(None, count(shown.stats.forbidden_in_a_row)),
+        samples: |shown, sample| number(count(shown.stats.forbidden_in_a_row), sample),
     },
     Family {
         name: "failures_in_a_row",
         kind: MetricType::GAUGE,
         help: "Number of jobs that failed since the last one that succeeded.",
-        samples: |shown, sample| sample(None, count(shown.stats.failures_in_a_row)),
+        samples: |shown, sample| number(count(shown.stats.failures_in_a_row), sample),
+    },
+    Family {
+        name: "runs_total",
+        kind: MetricType::COUNTER,
+        help: "Number of jobs that ended, by result. Not of those that were deleted before, made by hand, or of a backfill.",
+        samples: |shown, sample| {
+            let runs = &shown.stats.runs;
+            for (result, number) in RESULTS.into_iter().zip([runs.succeeded, runs.failed]) {
+                sample(Some(("result", result)), Value::Number(count(number)));
+            }
+        },
+    },
+    Family {
+        name: "run_duration_seconds",
+        kind: MetricType::SUMMARY,
+        help: "How long the jobs took that ended, from start to end.",
+        samples: |shown, sample| {
+            let runs = &shown.stats.runs;
+            sample(None, Value::Summary { sum: runs.seconds, count: runs.ended() });
+        },
+    },
+    Family {
+        name: "last_run_duration_seconds",
+        kind: MetricType::GAUGE,
+        help: "How long the last job took that ended.",
+        samples: |shown, sample| number_if(shown.stats.runs.last.map(TimeDelta::as_seconds_f64), sample),
+    },
+    Family {
+        name: "run_duration_median_seconds",
+        kind: MetricType::GAUGE,
+        help: "The median of how long the last 15 jobs took that succeeded. From three such jobs on.",
+        samples: |shown, sample| number_if(shown.stats.runs.median().map(f64::from), sample),
+    },
+    Family {
+        name: "running_seconds",
+        kind: MetricType::GAUGE,
+        help: "For how long the oldest job has run that has not ended.",
+        samples: |shown, sample| number_if(shown.since(shown.stats.runs.unfinished.runs_since), sample),
+    },
+    Family {
+        name: "active",
+        kind: MetricType::GAUGE,
+        help: "Number of jobs that have not ended, those of a backfill excepted.",
+        samples: |shown, sample| number(count(shown.stats.runs.unfinished.count as u64), sample),
+    },
+    Family {
+        name: "active_grown_in_a_row",
+        kind: MetricType::GAUGE,
+        help: "Number of starts in a row at each of which more jobs had not ended than at the start before.",
+        samples: |shown, sample| number(count(shown.stats.runs.grown_in_a_row), sample),
+    },
+    Family {
+        name: "last_start_delay_seconds",
+        kind: MetricType::GAUGE,
+        help: "From when its slot was due, to when the job controller started the job that it started last.",
+        samples: |shown, sample| {
+            number_if(shown.stats.runs.last_start_delay.map(TimeDelta::as_seconds_f64), sample);
+        },
+    },
+    Family {
+        name: "unstarted_seconds",
+        kind: MetricType::GAUGE,
+        help: "For how long the oldest job has existed that the job controller has not started and that is not suspended.",
+        samples: |shown, sample| number_if(shown.since(shown.stats.runs.unfinished.unstarted_since), sample),
     },
     Family {
         name: "last_success_timestamp_seconds",
         kind: MetricType::GAUGE,
         help: "When a job last succeeded, in seconds since the epoch.",
-        samples: |shown, sample| {
-            if let Some(at) = shown.stats.last_success {
-                sample(None, since_epoch(at));
-            }
-        },
+        samples: |shown, sample| number_if(shown.stats.last_success.map(since_epoch), sample),
     },
     Family {
         name: "seconds_since_last_success",
         kind: MetricType::GAUGE,
         help: "How long ago a job last succeeded.",
         samples: |shown, sample| {
-            if let Some(at) = shown.stats.last_success {
-                sample(None, (shown.now - at).as_seconds_f64());
-            }
+            number_if(shown.stats.last_success.map(|at| (shown.now - at).as_seconds_f64()), sample);
         },
     },
     Family {
@@ -306,18 +396,14 @@ const FAMILIES: [Family; 11] = [
         kind: MetricType::GAUGE,
         help: "The earliest slot that was neither started nor left out, in seconds since the epoch; in the past, it is \
                overdue.",
-        samples: |shown, sample| {
-            if let Some(at) = shown.next {
-                sample(None, since_epoch(at));
-            }
-        },
+        samples: |shown, sample| number_if(shown.next.map(since_epoch), sample),
     },
     Family {
         name: "create_refused",
         kind: MetricType::GAUGE,
         help: "1 while the API server refuses to create the job of the next slot, as for a quota or an admission policy; \
                else 0.",
-        samples: |shown, sample| sample(None, f64::from(u8::from(shown.stats.is_refused))),
+        samples: |shown, sample| number(f64::from(u8::from(shown.stats.is_refused)), sample),
     },
     Family {
         name: "stuck",
@@ -326,7 +412,7 @@ const FAMILIES: [Family; 11] = [
                cronjobs with that annotation.",
         samples: |shown, sample| {
             if shown.cron_job.limits().stuck_after.is_some() {
-                sample(None, f64::from(u8::from(shown.stats.is_stuck)));
+                number(f64::from(u8::from(shown.stats.is_stuck)), sample);
             }
         },
     },
@@ -334,16 +420,29 @@ const FAMILIES: [Family; 11] = [
         name: "last_skew_seconds",
         kind: MetricType::GAUGE,
         help: "From when the last slot that was started was due to the creation of its job.",
-        samples: |shown, sample| {
-            if let Some(skew) = shown.stats.last_skew {
-                sample(None, skew.as_seconds_f64());
-            }
-        },
+        samples: |shown, sample| number_if(shown.stats.last_skew.map(TimeDelta::as_seconds_f64), sample),
     },
 ];
 
 fn since_epoch(at: DateTime<Utc>) -> f64 {
     (at - DateTime::UNIX_EPOCH).as_seconds_f64()
+}
+
+fn number(value: f64, sample: &mut Take<'_>) {
+    sample(None, Value::Number(value));
+}
+
+fn number_if(value: Option<f64>, sample: &mut Take<'_>) {
+    if let Some(value) = value {
+        number(value, sample);
+    }
+}
+
+impl Shown<'_> {
+    /// How many seconds ago that was.
+    fn since(&self, time: Option<DateTime<Utc>>) -> Option<f64> {
+        time.map(|time| (self.now - time).as_seconds_f64().max(0.0))
+    }
 }
 
 struct Descs {
@@ -390,8 +489,12 @@ impl Collector for CronJobCollector {
         for controller in &controllers {
             controller.each(|shown| {
                 for (family, samples) in FAMILIES.iter().zip(&mut samples) {
-                    (family.samples)(&shown, &mut |reason, value| {
-                        samples.push(family::sample(family.kind, labels(&shown, reason), value));
+                    (family.samples)(&shown, &mut |label, value| {
+                        let labels = labels(&shown, label);
+                        samples.push(match value {
+                            Value::Number(value) => family::sample(family.kind, labels, value),
+                            Value::Summary { sum, count } => family::summary(labels, sum, count),
+                        });
                     });
                 }
             });
@@ -404,10 +507,10 @@ impl Collector for CronJobCollector {
 }
 
 /// The labels, sorted by name.
-fn labels(shown: &Shown<'_>, reason: Option<&str>) -> Vec<LabelPair> {
+fn labels(shown: &Shown<'_>, label: Option<Label>) -> Vec<LabelPair> {
     let name = &shown.cron_job.name;
     let pairs = [("controller", shown.controller), ("name", &*name.name), ("namespace", &*name.namespace)];
-    let pairs = pairs.into_iter().chain(reason.map(|reason| ("reason", reason)));
+    let pairs = pairs.into_iter().chain(label);
     pairs.map(|(name, value)| family::label(name, value)).collect()
 }
 

@@ -16,6 +16,10 @@ use super::plan::{Note, Skip, Verdict};
 use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
+pub mod runs;
+
+use runs::RunStats;
+
 /// The maximum number of slots counted between two decisions.
 pub const AT_MOST: u64 = 1_000;
 /// How many steps the search for them takes, and no more slots are counted: a minutely schedule takes two for each.
@@ -29,8 +33,6 @@ pub struct CronJobStats {
     /// The newest slot that was started or skipped, or the time from which slots are counted.
     decided: DateTime<Utc>,
     is_invalid: bool,
-    /// The Job that ended last. Slots of the same minute share a Job, whose end is seen at each of them.
-    last_ended: Option<Uid>,
     /// Jobs started.
     pub fires: u64,
     /// Slots that were not started for no recorded reason: the controller was not running, or its requests failed.
@@ -45,6 +47,8 @@ pub struct CronJobStats {
     pub last_success: Option<DateTime<Utc>>,
     /// The delay between the last Job's slot and its creation.
     pub last_skew: Option<TimeDelta>,
+    /// Its Jobs, how they ended and how long they took.
+    pub runs: RunStats,
     /// Whether the API server refused the last create for a reason other than its own unavailability.
     pub is_refused: bool,
     /// Whether a Job that runs for longer than `stuck-after` blocks a slot.
@@ -70,7 +74,7 @@ impl Skipped {
 
 impl CronJobStats {
     /// The initial statistics: slots count from the last one that had its Job, failures from the Jobs that still exist.
-    pub fn open(cron_job: &CronJob, jobs: &[Arc<Job>]) -> Self {
+    pub fn open(cron_job: &CronJob, jobs: &[Arc<Job>], now: DateTime<Utc>) -> Self {
         let ended = jobs.iter().filter_map(|job| Some(((job.start_time, &job.name), job.finished?, job)));
         let last_good =
             ended.clone().filter(|(_, end, _)| *end == FinishedCondition::Complete).map(|(at, ..)| at).max();
@@ -80,7 +84,6 @@ impl CronJobStats {
             uid: cron_job.uid.clone(),
             decided: last_decided(cron_job),
             is_invalid: false,
-            last_ended: None,
             fires: 0,
             missed: 0,
             skipped: Skipped::default(),
@@ -88,6 +91,7 @@ impl CronJobStats {
             failures_in_a_row: failures.count() as u64,
             last_success: completed.max(cron_job.status.last_successful_time),
             last_skew: None,
+            runs: RunStats::open(jobs, now),
             is_refused: false,
             is_stuck: false,
         }
@@ -110,6 +114,7 @@ impl CronJobStats {
                 self.fires += 1;
                 self.forbidden_in_a_row = 0;
                 self.last_skew = Some(now - cron_job.due(slot));
+                self.runs.started();
             }
             Verdict::Skipped(Skip::Suspended) => self.suspended(cron_job, local, now),
             // Without a schedule there are no slots, so this counts once for each edit that makes the CronJob invalid.
@@ -142,11 +147,9 @@ impl CronJobStats {
 
     /// Counts Jobs that have ended.
     pub fn noted(&mut self, notes: &[Note], now: DateTime<Utc>) {
-        for note in notes {
-            let Note::Ended(job) = note else { continue };
-            if self.last_ended.replace(job.uid.clone()).as_ref() == Some(&job.uid) {
-                continue;
-            }
+        for job in notes.iter().filter_map(Note::ended) {
+            self.runs.count(job, now);
+            self.runs.remember(job, now);
             if job.succeeded {
                 self.failures_in_a_row = 0;
                 self.last_success = self.last_success.max(Some(job.completion_time.unwrap_or(now)));

@@ -6,6 +6,7 @@
 //! - A Job enqueues the CronJob that controls it; on a change of owner, the old one too.
 //! - A new CronJob goes before keys that wait to be settled.
 //! - A changed schedule is requeued at its next slot; any other change is synced at once.
+//! - The start of a Job is measured once, by the leader whose watch shows it.
 //! - On a standby no handler evaluates a schedule: its workers do once it leads.
 //! - A list after a gap enqueues the CronJobs whose Jobs the watch has not shown.
 //!
@@ -13,7 +14,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::control::{CronJobControl, JobControl};
 use super::external_jobs::Account;
@@ -47,12 +48,16 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for Name
 }
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
-    fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
+    fn on_add(&self, job: &Arc<Job>, is_in_initial_list: bool) {
         self.0.add_job(job);
+        if !is_in_initial_list {
+            self.0.observe_start(None, job);
+        }
     }
 
     fn on_update(&self, old: &Arc<Job>, new: &Arc<Job>) {
         self.0.update_job(old, new);
+        self.0.observe_start(Some(old), new);
     }
 
     fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
@@ -122,6 +127,21 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.enqueue_owner(old, "Job updated");
         }
         self.enqueue_owner(new, "Job updated");
+    }
+
+    /// Measures how long after its due time a Job was started, when the watch shows its start. A standby leaves that to the leader.
+    fn observe_start(&self, before: Option<&Job>, job: &Job) {
+        if self.stands_by() || before.is_some_and(|job| job.start_time.is_some()) {
+            return;
+        }
+        let Some(start) = job.started(self.parts.clock.now()) else { return };
+        let Some(cron_job) = self.resolve_controller_ref(job) else { return };
+        let Some(slot) = job.slot_of(&cron_job) else { return };
+        let delay = (start - cron_job.due(slot)).max(TimeDelta::zero());
+        self.parts.metrics.cronjob_start_delay.observe(delay.as_seconds_f64());
+        if let Some(stats_set) = &self.parts.stats_set {
+            stats_set.job_started(&cron_job, delay);
+        }
     }
 
     /// A Job is gone. Matches upstream `deleteJob`.

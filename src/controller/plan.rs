@@ -239,6 +239,16 @@ pub enum Note {
     Ended(Arc<Job>),
 }
 
+impl Note {
+    /// The Job, if its end is news: it was active, or is adopted when it has ended.
+    pub fn ended(&self) -> Option<&Arc<Job>> {
+        match self {
+            Self::Ended(job) => Some(job),
+            Self::Adopted(job, _) => Some(job).filter(|job| job.finished.is_some()),
+        }
+    }
+}
+
 /// One write of `status`.
 #[derive(Debug, Clone)]
 pub struct StatusWrite {

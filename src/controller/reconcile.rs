@@ -453,7 +453,7 @@ impl<'a> Sync<'a> {
 
     /// Whether a policy is set that holds slots, or says what becomes of held ones.
     fn has_limits(&self) -> bool {
-        Limits { waits_after_change: false, ..self.limits } != Limits::default()
+        Limits { waits_after_change: false, slot_in_pod: false, ..self.limits } != Limits::default()
     }
 
     /// Adds an Event about held slots, once an hour.

@@ -273,7 +273,17 @@ impl<'a> Draft<'a> {
     /// Removes a Job that has ended from `active`.
     pub fn ended(&mut self, job: &Arc<Job>) {
         self.remove_active(&job.uid);
-        self.notes.push(Note::Ended(Arc::clone(job)));
+        if !self.has_ended_before(job) {
+            self.notes.push(Note::Ended(Arc::clone(job)));
+        }
+    }
+
+    /// Whether the end of a Job was seen at an earlier slot. Slots of one minute share a Job, which each of them makes active
+    /// that comes after its end.
+    fn has_ended_before(&self, job: &Job) -> bool {
+        let number = |slot| self.base.controller_kind.number_of(slot);
+        let slots = job.slot_of(self.base).zip(self.status.last_schedule_time);
+        slots.is_some_and(|(slot, last)| slot < last && number(slot) == number(last))
     }
 
     /// Adds a Normal Event.

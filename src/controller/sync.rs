@@ -277,7 +277,9 @@ impl<C: JobControl + CronJobControl, H: SyncHooks> Syncing<'_, C, H> {
     ) -> CreateReply {
         let template = self.template.take();
         let cron_job = template.as_ref().map_or(cron_job, |template| &template.cron_job);
-        let body = match job_from_template(cron_job, slot, observation.local_zone) {
+        let announce = || self.control.traceparent(cron_job, name, slot);
+        let traceparent = cron_job.limits().slot_in_pod.then(announce).flatten();
+        let body = match job_from_template(cron_job, slot, observation.local_zone, traceparent.as_deref()) {
             Ok(body) => body,
             Err(error) => return CreateReply::BadTemplate(error.to_string()),
         };

@@ -4,7 +4,7 @@
 //! as consistent as its owner's lock makes it.
 
 use prometheus::core::Desc;
-use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType, Summary};
 
 /// A counter family with one sample, labelled with the constant labels of `desc`.
 pub fn counter(desc: &Desc, value: f64) -> MetricFamily {
@@ -49,6 +49,16 @@ pub fn sample(kind: MetricType, labels: Vec<LabelPair>, value: f64) -> Metric {
         gauge.set_value(value);
         metric.set_gauge(gauge);
     }
+    metric
+}
+
+/// One sample of a summary without quantiles. `labels` are sorted by name.
+pub fn summary(labels: Vec<LabelPair>, sum: f64, count: u64) -> Metric {
+    let mut summary = Summary::default();
+    summary.set_sample_sum(sum);
+    summary.set_sample_count(count);
+    let mut metric = Metric::from_label(labels);
+    metric.set_summary(summary);
     metric
 }
 

@@ -121,7 +121,7 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = CONTROLLER)]
     pub namespace: Vec<String>,
 
-    /// Show metrics of each CronJob, of so many at most; 5000 if no number is given. Each has up to 19 series. 0 turns them off.
+    /// Show metrics of each CronJob, of so many at most; 5000 if no number is given. Each has up to 30 series. 0 turns them off.
     #[arg(long, value_name = "INT", default_value = "0", help_heading = CONTROLLER,
           num_args = 0..=1, require_equals = true, default_missing_value = "5000")]
     pub cronjob_metrics: String,

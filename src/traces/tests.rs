@@ -303,3 +303,48 @@ async fn axum_serve(listener: tokio::net::TcpListener, router: Router) {
         let _ = builder.serve_connection(hyper_util::rt::TokioIo::new(stream), service).await;
     }
 }
+
+/// A create whose Pods were told of the trace; returns what they were told.
+fn announced(bench: &Bench, made: &Arc<Job>, reply: &Failed) -> String {
+    let cron_job = name("hello");
+    let told = bench.traces.announce(&cron_job, &made.name, slot()).unwrap();
+    let watch = Stopwatch::of_create(Some(&bench.traces), &made.name);
+    bench.pass(10);
+    watch.created(&made.name, reply);
+    told
+}
+
+/// The fires that were exported, as Pods would be told of them.
+fn fires(bench: &Bench) -> Vec<String> {
+    let spans = bench.kept.0.lock();
+    let contexts = spans.iter().filter(|span| span.name == "fire").map(|span| &span.span_context);
+    contexts.map(|context| format!("00-{}-{}-01", context.trace_id(), context.span_id())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_told_of_the_fire_that_is_exported() {
+    let bench = Bench::new();
+    bench.pass(3);
+    let made = job("hello-1", "hello");
+    let refused = announced(&bench, &made, &Failed::Err("quota"));
+    assert_eq!(fires(&bench), [refused]);
+    assert_eq!(told(&bench.kept), [row("fire", 0, 13, "quota"), row("create", 3, 13, "quota")]);
+
+    let jobs = [made, job("hello-2", "hello")];
+    let mut want = jobs.each_ref().map(|made| announced(&bench, made, &Failed::Ok(made.clone())));
+    assert!(bench.traces.announced.is_empty());
+    bench.watch(5).settled::<_, &str>(&name("hello"), &uid_of(&jobs[0]), &Ok(()));
+    let mut found = fires(&bench);
+    want.sort();
+    found.sort();
+    assert_eq!(found, want, "each of two Jobs that one status names has its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn number_of_fires_that_are_announced_and_not_begun_is_bounded() {
+    let bench = Bench::new();
+    for index in 0..10 * ANNOUNCED {
+        bench.traces.announce(&name("hello"), &name(&format!("hello-{index}")), slot());
+    }
+    assert!(bench.traces.announced.len() <= ANNOUNCED);
+}

@@ -296,7 +296,7 @@ impl Board {
         let cron_job = &known.facts.cron_job;
         let children: Vec<Arc<Job>> =
             known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
-        let stats = CronJobStats::open(cron_job, &children);
+        let stats = CronJobStats::open(cron_job, &children, now);
         let next = told.next_run.map(|run| {
             let due = run.time.to_utc();
             Next { due, slot: cron_job.nominal(due), effect: run.effect }

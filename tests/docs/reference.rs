@@ -120,7 +120,8 @@ fn add(metrics: &mut Metrics, family: &MetricFamily, labels: Vec<String>) {
         MetricType::COUNTER => "counter",
         MetricType::GAUGE => "gauge",
         MetricType::HISTOGRAM => "histogram",
-        other => panic!("{}: {other:?}", family.name()),
+        MetricType::SUMMARY => "summary",
+        MetricType::UNTYPED => panic!("{}: untyped", family.name()),
     };
     metrics.insert(family.name().to_owned(), Metric { kind, labels, help: family.help().to_owned() });
 }
@@ -133,6 +134,9 @@ fn add_collector(metrics: &mut Metrics, collector: &dyn Collector) {
         let mut labels = labels[family.name()].to_vec();
         if family.name().ends_with("_skipped_total") {
             labels.push("reason".to_owned());
+        }
+        if family.name().ends_with("_runs_total") {
+            labels.push("result".to_owned());
         }
         add(metrics, &family, labels);
     }
@@ -169,7 +173,11 @@ fn metrics() -> Metrics {
 
 /// Sections of the page: title, remark, and prefixes of names. The first match determines the section.
 const SECTIONS: [(&str, &str, &str); 6] = [
-    ("Each CronJob", "With `--cronjob-metrics` only.", "cronjob_controller_cronjob_"),
+    (
+        "Each CronJob",
+        "With `--cronjob-metrics` only, but for `cronjob_controller_cronjob_start_delay_seconds`, which is of all CronJobs.",
+        "cronjob_controller_cronjob_",
+    ),
     ("Controller", "", "cronjob_controller_"),
     ("Queue", "`name` is the controller: `cronjob`, `tutorial` or `apiexample`.", "workqueue_"),
     ("Requests to the API server", "", "rest_client_"),
@@ -242,7 +250,20 @@ fn reference_of_annotations_is_what_the_program_reads_and_writes() {
             "a Job of a batch/v1 CronJob",
             "controller",
             "The slot of the Job, as RFC 3339 in the CronJob's time zone. \
-          Read back together with the Job's name after a restart.",
+          Read back together with the Job's name after a restart. With `slot-in-pod` also on its Pods.",
+        ),
+        (
+            policy::DUE_TIME,
+            "a Pod of a CronJob with `slot-in-pod`",
+            "controller",
+            "When the slot of the Pod was due, as RFC 3339: the slot, and the delay of `spread`.",
+        ),
+        (
+            policy::TRACEPARENT,
+            "a Pod of a CronJob with `slot-in-pod`",
+            "controller",
+            "The `fire` to which the Pod belongs, as W3C Trace Context: where the controller sends \
+          [traces](../observability.md#traces), or where `trigger` or `backfill` run with the variable `TRACEPARENT`.",
         ),
         (
             tutorial,

@@ -7,10 +7,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use apimachinery::clock::SystemClock;
+use chrono::DateTime;
 use cronjob_controller::api::batch_v1::CronJob;
+use cronjob_controller::api::job_changes::JobChanges;
 use cronjob_controller::api::job_template::manual_job;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use cronjob_controller::api::{Interner, Object as _};
+use schedule::Zone;
 use serde_json::{Map, Value, json};
 use testkit::embedded::{self, Served};
 use testkit::{repository, tools};
@@ -455,7 +458,9 @@ fn job_that_argo_cd_creates_is_the_one_that_trigger_creates() {
             let digits = name.strip_prefix("report-").unwrap();
             assert!(digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{interpreter}: {name}");
             let cron_job = CronJob::decode(&object.to_string(), &Interner::default()).unwrap();
-            let want: Value = serde_json::from_slice(&manual_job(&cron_job, name.to_owned()).unwrap()).unwrap();
+            let (name, changes) = (name.to_owned(), JobChanges::default());
+            let job = manual_job(&cron_job, name, &changes, DateTime::UNIX_EPOCH, Zone::UTC, None).unwrap().0;
+            let want: Value = serde_json::from_slice(&job).unwrap();
             assert_eq!(without_empty(&created["resource"]), without_empty(&want), "{interpreter}");
         }
     }

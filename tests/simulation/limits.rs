@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::policy::{
-    AFTER_CHANGE, BACKLOG, LIMITS, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER,
+    AFTER_CHANGE, BACKLOG, LIMITS, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SLOT_IN_POD, STUCK_AFTER,
 };
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn value(rng: &mut Rng, name: &'static str) -> String {
     let values: &[&str] = match name {
         MAX_CONCURRENT => &["1", "1", "2", "3", "0"],
         BACKLOG => &["0", "1", "2", "5"],
-        REPLACE_WAITS => &["true"],
+        REPLACE_WAITS | SLOT_IN_POD => &["true"],
         AFTER_CHANGE => &["wait", "wait", "fire"],
         STUCK_AFTER => &["40s", "40s, delete", "90s, delete", "3m, delete"],
         _ => &["1", "1", "2"],
@@ -121,7 +121,7 @@ impl Version {
 
     /// Whether something besides its slots and its concurrency policy decides when a Job starts.
     pub fn has_limits(&self) -> bool {
-        self.limits().keys().any(|name| *name != AFTER_CHANGE)
+        self.limits().keys().any(|name| ![AFTER_CHANGE, SLOT_IN_POD].contains(name))
     }
 
     fn number(&self, name: &str) -> Option<usize> {

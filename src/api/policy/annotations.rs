@@ -32,6 +32,8 @@ pub const AFTER_CHANGE: &str = "cronjob-controller.dev/after-change";
 pub const STUCK_AFTER: &str = "cronjob-controller.dev/stuck-after";
 /// After how many failures in a row nothing starts.
 pub const PAUSE_AFTER_FAILURES: &str = "cronjob-controller.dev/pause-after-failures";
+/// Whether the Pods of a Job get its slot in annotations.
+pub const SLOT_IN_POD: &str = "cronjob-controller.dev/slot-in-pod";
 /// The newest slot that is decided; see [`CountedFrom`](super::CountedFrom).
 pub const COUNTED_FROM: &str = "cronjob-controller.dev/counted-from";
 /// On a CronJob, the progress of a backfill; as a label, the mark of a backfill's Jobs. See
@@ -42,6 +44,11 @@ pub const BACKFILL: &str = "cronjob-controller.dev/backfill";
 pub const NEXT_RUN: &str = "cronjob-controller.dev/next-run";
 /// When a Job last failed; the same.
 pub const LAST_FAILURE: &str = "cronjob-controller.dev/last-failure";
+
+/// On a Pod, when its slot was due, with [`SLOT_IN_POD`]. A CronJob has no such annotation.
+pub const DUE_TIME: &str = "cronjob-controller.dev/due-time";
+/// On a Pod, the W3C trace context of its start; the same.
+pub const TRACEPARENT: &str = "cronjob-controller.dev/traceparent";
 
 /// Keys below [`PREFIX`] that are no mistake on a CronJob: `dev` reads them from a Job.
 pub const RESERVED: [&str; 2] = ["duration", "outcome"];
@@ -77,7 +84,7 @@ const TIME: &str = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-
 const A_TIME: &str = "a time in RFC 3339, such as 2027-03-01T09:00:00+01:00";
 
 /// All annotations below [`PREFIX`] but the reserved ones.
-pub const ANNOTATIONS: [Annotation; 18] = [
+pub const ANNOTATIONS: [Annotation; 19] = [
     Annotation {
         name: MANAGED_ANNOTATION,
         on: "a batch/v1 CronJob",
@@ -210,6 +217,15 @@ pub const ANNOTATIONS: [Annotation; 18] = [
         allowed: "a whole number from 1 to 100",
         meaning: "Nothing starts after this many failed Jobs in a row, until one succeeds (one made by hand, too) or the \
                   failed ones are deleted. `failedJobsHistoryLimit` must keep as many.",
+    },
+    Annotation {
+        name: SLOT_IN_POD,
+        on: A_CRON_JOB,
+        written_by: WrittenBy::User,
+        form: "true",
+        allowed: "true",
+        meaning: "The Pods of each Job get annotations with its scheduled time, under the key that the Job has, its \
+                  `due-time` and its `traceparent`.",
     },
     Annotation {
         name: COUNTED_FROM,

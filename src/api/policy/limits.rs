@@ -1,4 +1,5 @@
-//! How many Jobs of a CronJob run at a time, which slots wait, and when nothing starts: the policies that choose no slots.
+//! How many Jobs of a CronJob run at a time, which slots wait, when nothing starts, and what Pods are told: the policies that
+//! choose no slots.
 //!
 //! Guarantees: what is read depends on the annotations and on the fields in [`Setting`] alone. A combination that could not
 //! do what it says is an error. Without an annotation, [`Limits`] is the default, which changes nothing.
@@ -9,13 +10,14 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::{
-    AFTER_CHANGE, BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, PolicyError, REPLACE_WAITS, STUCK_AFTER, is_interval,
-    quoted, read,
+    AFTER_CHANGE, BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, PolicyError, REPLACE_WAITS, SLOT_IN_POD, STUCK_AFTER,
+    is_interval, quoted, read,
 };
 use crate::api::batch_v1::ConcurrencyPolicy;
 
 /// The annotations of [`Limits`], in the order of its fields.
-pub const LIMITS: [&str; 6] = [MAX_CONCURRENT, BACKLOG, REPLACE_WAITS, AFTER_CHANGE, STUCK_AFTER, PAUSE_AFTER_FAILURES];
+pub const LIMITS: [&str; 7] =
+    [MAX_CONCURRENT, BACKLOG, REPLACE_WAITS, AFTER_CHANGE, STUCK_AFTER, PAUSE_AFTER_FAILURES, SLOT_IN_POD];
 
 /// The values of the annotations in [`LIMITS`], where present.
 pub type Values<'a> = [Option<&'a str>; LIMITS.len()];
@@ -86,6 +88,8 @@ pub struct Limits {
     pub stuck_after: Option<StuckAfter>,
     /// After how many failures in a row nothing starts.
     pub pause_after_failures: Option<usize>,
+    /// Whether the Pods of a Job get its slot in annotations.
+    pub slot_in_pod: bool,
 }
 
 /// When a Job that blocks a slot counts as stuck, and what happens then.
@@ -105,7 +109,7 @@ impl Limits {
 
     /// `lines` is the number of lines of the schedule.
     pub(super) fn read(values: &Values<'_>, setting: &Setting<'_>, lines: usize) -> Result<Self, PolicyError> {
-        let [max_concurrent, backlog, replace_waits, after_change, stuck_after, pause] = *values;
+        let [max_concurrent, backlog, replace_waits, after_change, stuck_after, pause, slot_in_pod] = *values;
         let limits = Self {
             max_concurrent: read(MAX_CONCURRENT, max_concurrent, |text| number(text, 1, 1_000))?,
             backlog: read(BACKLOG, backlog, |text| number(text, 0, 100))?,
@@ -113,6 +117,7 @@ impl Limits {
             waits_after_change: read(AFTER_CHANGE, after_change, |text| one_of(text, &["fire", "wait"]))? == Some(1),
             stuck_after: read(STUCK_AFTER, stuck_after, stuck)?,
             pause_after_failures: read(PAUSE_AFTER_FAILURES, pause, |text| number(text, 1, 100))?,
+            slot_in_pod: read(SLOT_IN_POD, slot_in_pod, |text| one_of(text, &["true"]))?.is_some(),
         };
         match limits.contradicted_by(setting, lines) {
             None => Ok(limits),

@@ -32,6 +32,7 @@ use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
 use crate::cli::cluster::{WriteError, delete, try_create, try_patch};
 use crate::cli::explain::read::{ReadError, get, words};
+use crate::cli::trigger::traceparent;
 use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
 
 /// How often a write is repeated because the object has changed since it was read, or a name is not free yet.
@@ -302,7 +303,8 @@ impl Run<'_> {
         let name = self.name_of(slot);
         let what = format!("create Job {}/{name}", self.place.namespace);
         let failed = |cause: String| WriteError { what: what.clone(), cause };
-        let body = backfill_job(cron_job, slot, self.question.zone, &self.next.id);
+        let trace = traceparent();
+        let body = backfill_job(cron_job, slot, self.question.zone, &self.next.id, trace.as_deref());
         let body = body.map_err(|error| failed(error.to_string()))?;
         let collection = self.place.controller_kind.child.path(Some(self.place.namespace));
         for _ in 0..TRIES {

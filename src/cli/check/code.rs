@@ -57,11 +57,13 @@ pub enum Code {
     ContradictedSchedule,
     /// Exclusions without a date after this year.
     ExclusionsEnd,
+    /// A Pod that reads its slot, which nothing tells it.
+    SlotNotTold,
 }
 
 impl Code {
     /// Every code, in the order of the rules in SARIF.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
@@ -86,6 +88,7 @@ impl Code {
         Self::UnknownPolicy,
         Self::ContradictedSchedule,
         Self::ExclusionsEnd,
+        Self::SlotNotTold,
     ];
 
     /// The name, and the meaning in a sentence.
@@ -117,6 +120,7 @@ impl Code {
                 ("contradicted-schedule", "An annotation replaces a schedule that has other times.")
             }
             Self::ExclusionsEnd => ("exclusions-end", "The excluded dates end this year."),
+            Self::SlotNotTold => ("slot-not-told", "Pods read a slot that they are not told."),
         }
     }
 

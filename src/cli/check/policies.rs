@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::{Code, Fault};
 use crate::api::batch_v1::ConcurrencyPolicy;
-use crate::api::policy::{EXCLUDE, PREFIX, Policy, PolicyReading, SCHEDULE, Setting};
+use crate::api::policy::{
+    DUE_TIME, EXCLUDE, PREFIX, Policy, PolicyReading, SCHEDULE, SLOT_IN_POD, Setting, TRACEPARENT,
+};
 use crate::api::{ControllerKind, ObjectName};
 use crate::dev::manifests::set_defaults;
 
@@ -89,6 +91,28 @@ fn contradicted(policy: &Policy, own: &Schedule, now: DateTime<Utc>) -> Option<S
     Some(format!(
         "replaces spec.schedule, which also names {time}: without this controller's policies the CronJob runs then"
     ))
+}
+
+/// A variable of a container that is its slot, although Pods are not told their slot.
+pub(super) fn untold(controller_kind: ControllerKind, object: &Value) -> Option<Fault> {
+    if object["metadata"]["annotations"][SLOT_IN_POD] == "true" {
+        return None;
+    }
+    let pod = &object["spec"]["jobTemplate"]["spec"]["template"];
+    let lists = ["initContainers", "containers"].map(|list| &pod["spec"][list]);
+    let containers = lists.into_iter().filter_map(Value::as_array).flatten();
+    let mut variables = containers.filter_map(|container| container["env"].as_array()).flatten();
+    let is_untold = |name: &&str| {
+        let names = [controller_kind.scheduled_annotation, DUE_TIME, TRACEPARENT];
+        names.contains(name) && pod["metadata"]["annotations"][*name].is_null()
+    };
+    let message = |variable: &Value| {
+        let path = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str()?;
+        let name = path.strip_prefix("metadata.annotations['")?.strip_suffix("']").filter(is_untold)?;
+        Some(format!("reads the annotation {name}, which Pods have with {SLOT_IN_POD}: \"true\" only; so it is empty"))
+    };
+    let message = variables.find_map(message)?;
+    Some(Fault::warning(Code::SlotNotTold, "spec.jobTemplate.spec.template", message))
 }
 
 /// Exclusions that are all over by the end of this year.

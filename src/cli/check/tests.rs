@@ -556,3 +556,30 @@ fn steps_of_a_check_grow_with_the_length_of_its_input() {
     let lines = counted(&annotations(40)).1;
     assert!((6..14).all(|line| lines.contains(&line)), "{lines:?}");
 }
+
+#[test]
+fn variable_that_is_a_slot_needs_the_policy_that_tells_pods_their_slot() {
+    let manifest = |annotations: &str, of_pod: &str, key: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a, namespace: shop, annotations: {{{annotations}}}}}\nspec:\n  \
+             schedule: '0 3 * * *'\n  jobTemplate:\n    spec:\n      template:\n        metadata: {{annotations: {{{of_pod}}}}}\n        \
+             spec:\n          restartPolicy: Never\n          containers:\n          - name: c\n            image: i\n            env:\n            \
+             - {{name: PLAIN, value: x}}\n            - name: SLOT\n              valueFrom: {{fieldRef: {{fieldPath: \"{key}\"}}}}\n"
+        )
+    };
+    let (slot, own) =
+        ("metadata.annotations['batch.kubernetes.io/cronjob-scheduled-timestamp']", "metadata.annotations['mine']");
+    let policy = "cronjob-controller.dev/slot-in-pod: 'true'";
+    let table = [
+        ("a slot that is not told", manifest("", "", slot), true),
+        ("its due time", manifest("", "", "metadata.annotations['cronjob-controller.dev/due-time']"), true),
+        ("a slot that is told", manifest(policy, "", slot), false),
+        ("one of the template", manifest("", "batch.kubernetes.io/cronjob-scheduled-timestamp: x", slot), false),
+        ("another annotation", manifest("", "", own), false),
+        ("another field", manifest("", "", "metadata.name"), false),
+    ];
+    for (sentence, text, want) in table {
+        let findings = judged(&text).findings;
+        assert_eq!(findings.iter().any(|finding| finding.code == Code::SlotNotTold), want, "{sentence}: {findings:?}");
+    }
+}

@@ -89,7 +89,7 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
     if let Some(job) = jobs.iter().find(|job| job.name == *name) {
         return CreateReply::Exists(Ok(Arc::clone(job)));
     }
-    if let Err(error) = job_from_template(cron_job, slot, zone) {
+    if let Err(error) = job_from_template(cron_job, slot, zone, None) {
         return CreateReply::BadTemplate(error.to_string());
     }
     CreateReply::Created(Arc::new(Job {

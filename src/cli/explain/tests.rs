@@ -1116,3 +1116,66 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
         assert!(error.to_string().starts_with(want), "{error}");
     }
 }
+
+#[test]
+fn job_that_exists_and_was_not_started_is_told_from_one_that_does_not_exist() {
+    let slot = "2026-11-22T09:58:00Z";
+    let unstarted = |spec: Value| {
+        let mut job = Job::clone(&job(slot, "cj", None));
+        (job.start_time, job.suspended) = (None, spec["suspend"] == true);
+        vec![Arc::new(job)]
+    };
+    let minutely = |policy: &str| {
+        json!({
+            "spec": { "schedule": "*/2 * * * *", "concurrencyPolicy": policy },
+            "status": { "lastScheduleTime": slot, "active": [active(slot)] },
+        })
+    };
+    let name = name_of(slot);
+    let waits = format!("Job {name} exists, and the Job controller has not started it for 1m59s");
+    let table = [
+        (
+            "nothing has started it",
+            "Allow",
+            "2026-11-22T09:59:59Z",
+            unstarted(json!({})),
+            State::Waiting,
+            format!("{waits}. The next run is not due yet."),
+        ),
+        (
+            "it is young",
+            "Allow",
+            "2026-11-22T09:59:00Z",
+            unstarted(json!({})),
+            State::Waiting,
+            "It runs on schedule and waits for the next run.".to_owned(),
+        ),
+        (
+            "it is suspended",
+            "Allow",
+            "2026-11-22T09:59:59Z",
+            unstarted(json!({ "suspend": true })),
+            State::Waiting,
+            "It runs on schedule and waits for the next run.".to_owned(),
+        ),
+    ];
+    for (sentence, policy, now, jobs, state, why) in table {
+        let told = explained(&minutely(policy), jobs, now);
+        assert_eq!((told.state, told.why), (state, why), "{sentence}");
+    }
+    let told = explained(&minutely("Forbid"), unstarted(json!({})), "2026-11-22T10:01:00Z");
+    let start = format!("It is blocked: Job {name} exists, and the Job controller has not started it for 3m00s, and");
+    assert!(told.why.starts_with(&start), "{}", told.why);
+    let text = told.lines().join("\n");
+    assert!(text.contains(&format!("{name}, not started for 3m00s")), "{text}");
+    let told = explained(&minutely("Allow"), vec![], "2026-11-22T10:03:30Z");
+    assert!(told.state == State::Overdue && told.why.contains("but its Job does not exist"), "{}", told.why);
+}
+
+#[test]
+fn what_pods_are_told_is_a_note() {
+    let annotations = json!({ "metadata": { "annotations": { "cronjob-controller.dev/slot-in-pod": "true" } } });
+    let told = explained(&annotations, vec![], NOW);
+    let note = "Its Pods get their slot in annotations (cronjob-controller.dev/slot-in-pod).";
+    assert!(told.notes.contains(&note.to_owned()), "{:?}", told.notes);
+}

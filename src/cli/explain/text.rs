@@ -48,7 +48,8 @@ impl Explanation {
         }
         for active in &self.active {
             let since = stretch(self.now - active.since.to_utc());
-            fact("Running", format!("{}, for {since}", active.name));
+            let state = if active.awaits_start { "not started for" } else { "for" };
+            fact("Running", format!("{}, {state} {since}", active.name));
         }
         fact(
             "Next run",

@@ -5,7 +5,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Case, MANY, State};
-use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy, SCHEDULE, SPREAD};
+use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy, SCHEDULE, SLOT_IN_POD, SPREAD};
 use crate::cli::next::cron_jobs::annotation;
 use crate::cli::output::stretch;
 
@@ -38,6 +38,9 @@ impl Case<'_> {
         }
         let (start, end) = policy.bounds();
         let start = start.filter(|start| *start > self.now);
+        if policy.limits().slot_in_pod {
+            notes.push(format!("Its Pods get their slot in annotations ({SLOT_IN_POD})."));
+        }
         notes.extend(start.map(|start| format!("No slot is before {} ({NOT_BEFORE}).", self.moment(start))));
         notes.extend(end.map(|end| format!("No slot is after {} ({NOT_AFTER}).", self.moment(end))));
         if !matches!(state, State::Suspended | State::BeingDeleted) {

@@ -15,8 +15,8 @@ use super::{Code, Finding, Object};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob};
 use crate::api::crd::MAX_NAME_LENGTH;
 use crate::api::policy::{
-    AFTER_CHANGE, BACKLOG, Limits, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, Policy, REPLACE_WAITS, SCHEDULE, SPREAD,
-    STUCK_AFTER,
+    AFTER_CHANGE, BACKLOG, Limits, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, Policy, REPLACE_WAITS, SCHEDULE, SLOT_IN_POD,
+    SPREAD, STUCK_AFTER,
 };
 use crate::cli::output::{moment, stretch};
 
@@ -169,8 +169,15 @@ fn differences(own: &Schedule, other: &Schedule, now: DateTime<Utc>) -> ([Option
 
 /// The annotations that have no effect there when a slot is due.
 fn limits_differ(cron_job: &CronJob) -> Option<Finding> {
-    let Limits { max_concurrent, backlog, replace_waits, waits_after_change, stuck_after, pause_after_failures } =
-        *cron_job.policy().ok().flatten().map(Policy::limits)?;
+    let Limits {
+        max_concurrent,
+        backlog,
+        replace_waits,
+        waits_after_change,
+        stuck_after,
+        pause_after_failures,
+        slot_in_pod,
+    } = *cron_job.policy().ok().flatten().map(Policy::limits)?;
     let annotations = [
         (max_concurrent.is_some(), MAX_CONCURRENT),
         (backlog.is_some(), BACKLOG),
@@ -180,10 +187,14 @@ fn limits_differ(cron_job: &CronJob) -> Option<Finding> {
         (pause_after_failures.is_some(), PAUSE_AFTER_FAILURES),
     ];
     let set: Vec<&str> = annotations.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect();
-    if set.is_empty() {
-        return None;
-    }
     let object = Object::of(cron_job);
+    if set.is_empty() {
+        // It changes no run.
+        let message = format!(
+            "Under the in-tree controller, {SLOT_IN_POD} of {object} has no effect: its Pods do not get their slot."
+        );
+        return slot_in_pod.then(|| Finding::new(Code::LimitsDiffer, object, message));
+    }
     let concurrency = match cron_job.spec.concurrency_policy {
         ConcurrencyPolicy::Forbid => "Forbid",
         ConcurrencyPolicy::Replace => "Replace",

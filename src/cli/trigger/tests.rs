@@ -16,5 +16,25 @@ fn generated_name_is_short_enough_and_keeps_the_start_of_the_cron_jobs() {
     }
 }
 
+#[test]
+fn a_trace_of_the_command_is_passed_on_if_it_is_one() {
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    let table = [
+        (format!("00-{trace}-{span}-01"), true),
+        (format!("00-{trace}-{span}-00"), true),
+        (format!("01-{trace}-{span}-01"), false),
+        (format!("00-{trace}-{span}-01-more"), false),
+        (format!("00-{}-{span}-01", trace.to_uppercase()), false),
+        (format!("00-{}-{span}-01", "0".repeat(32)), false),
+        (format!("00-{trace}-{}-01", "0".repeat(16)), false),
+        (format!("00-{trace}-{span}"), false),
+        (String::new(), false),
+        ("x".repeat(1 << 20), false),
+    ];
+    for (text, want) in table {
+        assert_eq!(is_traceparent(&text), want, "{text}");
+    }
+}
+
 #[cfg(feature = "dev")]
 mod on_a_cluster;

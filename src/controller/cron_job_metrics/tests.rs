@@ -11,7 +11,7 @@ use crate::controller::tests::support::{CRON_JOBS, Ending, JOBS, MAX_SERIES, Wor
 use crate::controller::tests::wire::{Fate, Verb};
 use crate::metrics::encode;
 
-/// The values that a scrape shows of a CronJob, by metric name suffix, with the reason after a slash.
+/// The values that a scrape shows of a CronJob, by metric name suffix, with the reason or result after a slash.
 fn shown(registry: &Registry, name: &str) -> BTreeMap<String, f64> {
     let text = encode(registry);
     let of_it = format!("{{controller=\"cronjob\",name=\"{name}\",namespace=");
@@ -19,8 +19,9 @@ fn shown(registry: &Registry, name: &str) -> BTreeMap<String, f64> {
     let read = |line: &str| {
         let (series, value) = line.rsplit_once(' ').unwrap();
         let (metric, labels) = series.split_once('{').unwrap();
-        let reason = labels.split_once("reason=\"").map(|(_, rest)| format!("/{}", rest.trim_end_matches("\"}")));
-        (format!("{metric}{}", reason.unwrap_or_default()), value.parse().unwrap())
+        let label = labels.split_once("reason=\"").or_else(|| labels.split_once("result=\""));
+        let label = label.map(|(_, rest)| format!("/{}", rest.trim_end_matches("\"}")));
+        (format!("{metric}{}", label.unwrap_or_default()), value.parse().unwrap())
     };
     samples.map(read).collect()
 }
@@ -75,6 +76,9 @@ async fn each_cron_job_shows_what_became_of_its_slots() {
     world.pass_until("2026-03-02T10:05:30Z").await;
 
     let next = ("next_schedule_timestamp_seconds", epoch("2026-03-02T10:06:00Z"));
+    let (took, count) = (("run_duration_seconds_sum", 80.0), ("run_duration_seconds_count", 4.0));
+    let last = ("last_run_duration_seconds", 20.0);
+    let unstarted = ("unstarted_seconds", 180.0);
     let table: [(&str, &[(&str, f64)]); 8] = [
         (
             "good",
@@ -83,10 +87,27 @@ async fn each_cron_job_shows_what_became_of_its_slots() {
                 ("missed_total", 2.0),
                 ("last_success_timestamp_seconds", epoch("2026-03-02T10:05:20Z")),
                 ("seconds_since_last_success", 10.0),
+                ("runs_total/succeeded", 4.0),
+                ("run_duration_median_seconds", 20.0),
+                took,
+                count,
+                last,
                 next,
             ],
         ),
-        ("bad", &[("fires_total", 4.0), ("missed_total", 2.0), ("failures_in_a_row", 4.0), next]),
+        (
+            "bad",
+            &[
+                ("fires_total", 4.0),
+                ("missed_total", 2.0),
+                ("failures_in_a_row", 4.0),
+                ("runs_total/failed", 4.0),
+                took,
+                count,
+                last,
+                next,
+            ],
+        ),
         (
             "stuck",
             &[
@@ -94,6 +115,8 @@ async fn each_cron_job_shows_what_became_of_its_slots() {
                 ("missed_total", 2.0),
                 ("skipped_total/forbid", 3.0),
                 ("forbidden_in_a_row", 3.0),
+                ("active", 1.0),
+                unstarted,
                 next,
             ],
         ),
@@ -102,7 +125,18 @@ async fn each_cron_job_shows_what_became_of_its_slots() {
             &[("skipped_total/deadline", 1.0), ("next_schedule_timestamp_seconds", epoch("2026-03-03T10:00:00Z"))],
         ),
         ("off", &[("skipped_total/suspended", 6.0)]),
-        ("taken", &[("fires_total", 3.0), ("missed_total", 2.0), ("skipped_total/name_taken", 1.0), next]),
+        (
+            "taken",
+            &[
+                ("fires_total", 3.0),
+                ("missed_total", 2.0),
+                ("skipped_total/name_taken", 1.0),
+                ("active", 3.0),
+                ("active_grown_in_a_row", 2.0),
+                unstarted,
+                next,
+            ],
+        ),
         ("invalid", &[("skipped_total/invalid", 1.0)]),
         ("refused", &[("create_refused", 1.0), ("next_schedule_timestamp_seconds", epoch("2026-03-02T10:00:00Z"))]),
     ];
@@ -116,7 +150,7 @@ async fn each_cron_job_shows_what_became_of_its_slots() {
         assert_eq!(got, want, "{name}");
     }
     let good = shown(&world.registry, "good");
-    assert_eq!(good.len(), 14, "so many series are promised: {good:?}");
+    assert_eq!(good.len(), 23, "so many series are promised: {good:?}");
 
     world.wire.calm();
     world.pass_until("2026-03-02T10:06:30Z").await;
@@ -214,4 +248,110 @@ fn places_are_shared_between_namespaces() {
         });
         assert_eq!(granted.collect::<Vec<_>>(), expected, "{limit}: {asked:?}");
     }
+}
+
+/// The values of a metric in a CronJob's series and of all of them, by result.
+fn runs(world: &World, name: &str) -> [u64; 4] {
+    let shown = shown(&world.registry, name);
+    let of_one = |result: &str| shown.get(&format!("runs_total/{result}")).copied().unwrap_or_default();
+    let all = &world.controller.parts.metrics.job_run_duration;
+    let of_all = |result: &str| all.with_label_values(&[result]).get_sample_count();
+    let whole = |number: f64| number.to_string().parse().unwrap();
+    let [succeeded, failed] = RESULTS;
+    [whole(of_one(succeeded)), whole(of_one(failed)), of_all(succeeded), of_all(failed)]
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_end_is_counted_once_whatever_becomes_of_the_job_and_its_status() {
+    let refuses_statuses = |world: &World| {
+        let judge = |ask: &crate::controller::tests::wire::Ask| {
+            if ask.is(Verb::Patch, "cronjobs/status") { Fate::Refused(409, "Conflict") } else { Fate::Pass }
+        };
+        world.wire.judge(judge);
+    };
+    // (a sentence, the CronJob's name and spec, whether its statuses are refused for a while, what is counted)
+    let table = [
+        ("Jobs that are kept", "good", json!({}), false, [3, 0, 3, 0]),
+        ("Jobs that are deleted at once", "good", json!({ "successfulJobsHistoryLimit": 0 }), false, [3, 0, 3, 0]),
+        ("failed ones that are deleted at once", "bad", json!({ "failedJobsHistoryLimit": 0 }), false, [0, 3, 0, 3]),
+        ("statuses that are refused", "good", json!({}), true, [3, 0, 3, 0]),
+        ("the same, of Jobs to delete", "good", json!({ "successfulJobsHistoryLimit": 0 }), true, [3, 0, 3, 0]),
+        ("slots of one minute, which share a Job", "good", json!({ "schedule": "@every 30s" }), false, [3, 0, 3, 0]),
+        ("Jobs that do not end", "stuck", json!({}), false, [0; 4]),
+    ];
+    for (sentence, name, spec, refuses, want) in table {
+        let world = World::with_jobs_that_end("2026-03-02T09:59:58Z", ends).await;
+        world.create_cron_job(name, spec).await;
+        if refuses {
+            refuses_statuses(&world);
+        }
+        let stop = world.work(1);
+        world.pass_until("2026-03-02T10:02:40Z").await;
+        world.wire.calm();
+        world.pass_until("2026-03-02T10:02:55Z").await;
+        assert_eq!(runs(&world, name), want, "{sentence}: {:?}", world.seen_names());
+        stop.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_end_is_counted_by_one_of_two_leaders() {
+    // (a sentence, when the first leader dies, whether it could write no status, the counts of the first and of the next)
+    let table = [
+        ("while the Job runs", "2026-03-02T10:00:10Z", false, 0, 1),
+        ("right after it created the Job", "2026-03-02T10:00:10Z", true, 0, 1),
+        ("after it has seen the end", "2026-03-02T10:00:30Z", false, 1, 0),
+    ];
+    for (sentence, dies, refuses, first, next) in table {
+        let world = World::with_jobs_that_end("2026-03-02T09:59:30Z", ends).await;
+        world.create_cron_job("good", json!({})).await;
+        if refuses {
+            world.wire.judge(|ask| {
+                if ask.is(Verb::Patch, "cronjobs/status") { Fate::Refused(500, "InternalError") } else { Fate::Pass }
+            });
+        }
+        let (stop, working) = world.work_to_end(1);
+        world.pass_until(dies).await;
+        assert_eq!(runs(&world, "good"), [first, 0, first, 0], "{sentence}: the first leader");
+        stop.cancel();
+        working.await.unwrap();
+        world.pass_until("2026-03-02T10:00:40Z").await;
+        let world = world.successor().await;
+        let stop = world.work(1);
+        world.pass_until("2026-03-02T10:00:59Z").await;
+        let shown = shown(&world.registry, "good");
+        assert_eq!(runs(&world, "good"), [next, 0, next, 0], "{sentence}: the next leader");
+        assert_eq!(shown["last_run_duration_seconds"], 20.0, "{sentence}");
+        stop.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_start_of_a_job_is_measured_once_from_its_due_time() {
+    let world = World::new("2026-03-02T09:59:58Z").await;
+    world.create_cron_job("good", json!({ "schedule": "0 10 * * *" })).await;
+    let started = |world: &World| world.controller.parts.metrics.cronjob_start_delay.get_sample_count();
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    let unstarted = shown(&world.registry, "good");
+    assert_eq!((unstarted["unstarted_seconds"], unstarted.get("last_start_delay_seconds")), (30.0, None));
+    let path = format!("{JOBS}/{}/status", world.seen_names()[0]);
+    for (sentence, status, count) in [
+        ("the Job controller starts it", json!({ "startTime": "2026-03-02T10:00:30Z" }), 1),
+        ("it changes", json!({ "active": 1 }), 1),
+    ] {
+        world.write("PATCH", &path, &json!({ "status": status })).await;
+        world.catch_up().await;
+        assert_eq!(started(&world), count, "{sentence}");
+    }
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    let running = shown(&world.registry, "good");
+    assert_eq!((running["last_start_delay_seconds"], running["running_seconds"]), (30.0, 60.0));
+    assert_eq!(running.get("unstarted_seconds"), None);
+    stop.cancel();
+    let world = world.successor().await;
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    assert_eq!(started(&world), 0, "the last leader has measured it");
+    stop.cancel();
 }

@@ -90,7 +90,7 @@ fn every_slot_is_counted_once_under_its_reason() {
     ];
     let cron_job = cron_job(json!({}));
     for (sentence, decisions, (fires, missed, skipped, next)) in table {
-        let mut stats = CronJobStats::open(&cron_job, &[]);
+        let mut stats = CronJobStats::open(&cron_job, &[], at("09:30:00"));
         for (now, verdict) in decisions {
             stats.decided(&cron_job, Zone::UTC, *verdict, at(now));
         }
@@ -101,7 +101,7 @@ fn every_slot_is_counted_once_under_its_reason() {
 #[test]
 fn the_slots_of_a_suspension_are_counted_when_asked_for_and_when_it_ends() {
     let (on, off) = (cron_job(json!({})), cron_job(json!({ "spec": { "suspend": true } })));
-    let mut stats = CronJobStats::open(&off, &[]);
+    let mut stats = CronJobStats::open(&off, &[], at("09:30:00"));
     stats.decided(&off, Zone::UTC, skipped(Skip::Suspended), at("09:30:00"));
     stats.suspended(&off, Zone::UTC, at("11:30:00"));
     stats.suspended(&off, Zone::UTC, at("11:31:00"));
@@ -117,7 +117,7 @@ fn slots_of_a_new_schedule_count_from_the_edit_on() {
     let spec = |schedule: &str| cron_job(json!({ "spec": { "schedule": schedule } }));
     let (old, minutely, every) = (spec("0 * * * *"), spec("* * * * *"), spec("@every 25m"));
     for (new, next) in [(&minutely, "09:46"), (&every, "09:50")] {
-        let mut stats = CronJobStats::open(&old, &[]);
+        let mut stats = CronJobStats::open(&old, &[], at("09:30:00"));
         stats.edited(&old, new, Zone::UTC, at("09:45:30"));
         assert_eq!(told(&stats, new), (0, 0, Skipped::default(), Some(next.to_owned())));
     }
@@ -126,7 +126,7 @@ fn slots_of_a_new_schedule_count_from_the_edit_on() {
 #[test]
 fn counting_has_an_end() {
     let secondly = cron_job(json!({ "spec": { "schedule": "@every 1s" } }));
-    let mut stats = CronJobStats::open(&secondly, &[]);
+    let mut stats = CronJobStats::open(&secondly, &[], at("09:30:00"));
     stats.decided(&secondly, Zone::UTC, started("11:00:00"), at("11:00:00"));
     assert_eq!((stats.fires, stats.missed), (1, AT_MOST - 1));
 }
@@ -143,15 +143,18 @@ fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_
     };
     let (good, bad) = (|name, hour| ended(name, hour, "Complete"), |name, hour| ended(name, hour, "Failed"));
     let now = at("10:30:00");
-    let mut stats =
-        CronJobStats::open(&cron_job(json!({})), &[bad("a", "05"), good("b", "06"), bad("c", "07"), bad("d", "08")]);
+    let mut stats = CronJobStats::open(
+        &cron_job(json!({})),
+        &[bad("a", "05"), good("b", "06"), bad("c", "07"), bad("d", "08")],
+        now,
+    );
     assert_eq!((stats.failures_in_a_row, stats.last_success), (2, Some(at("06:10:00"))));
     stats.noted(&[Note::Ended(bad("e", "09"))], now);
     assert_eq!(stats.failures_in_a_row, 3);
-    stats.noted(&[Note::Ended(bad("e", "09"))], now);
-    assert_eq!(stats.failures_in_a_row, 3, "a Job ends once");
-    stats.noted(&[Note::Adopted(bad("e", "09"), now)], now);
+    stats.noted(&[Note::Adopted(job("runs", "runs", json!({})), now)], now);
     assert_eq!(stats.failures_in_a_row, 3, "an adoption is no end");
+    stats.noted(&[Note::Adopted(bad("ended", "09"), now)], now);
+    assert_eq!(stats.failures_in_a_row, 4, "unless the Job has ended");
     stats.noted(&[Note::Ended(good("f", "10")), Note::Ended(bad("g", "10"))], now);
     assert_eq!((stats.failures_in_a_row, stats.last_success), (1, Some(at("10:10:00"))));
 }
@@ -159,7 +162,7 @@ fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_
 #[test]
 fn a_start_ends_the_row_of_forbidden_slots() {
     let cron_job = cron_job(json!({}));
-    let mut stats = CronJobStats::open(&cron_job, &[]);
+    let mut stats = CronJobStats::open(&cron_job, &[], at("09:30:00"));
     for (now, verdict, row) in [
         ("10:00:01", skipped(Skip::Forbid(at("10:00:00"))), 1),
         ("11:00:01", skipped(Skip::Forbid(at("11:00:00"))), 2),
@@ -179,7 +182,7 @@ fn slots_that_a_change_passes_over_are_counted_with_the_one_that_would_have_star
         ("held", vec![("10:00:01", Skip::Forbid(at("10:00:00"))), ("11:00:01", Skip::Forbid(at("11:00:00")))], 1),
         ("suspended", vec![("11:00:01", Skip::Suspended)], 1),
     ] {
-        let mut stats = CronJobStats::open(&cron_job, &[]);
+        let mut stats = CronJobStats::open(&cron_job, &[], at("09:30:00"));
         for (now, skip) in verdicts {
             stats.decided(&cron_job, Zone::UTC, skipped(skip), at(now));
         }
@@ -197,7 +200,7 @@ proptest! {
         schedule in prop::sample::select(vec!["*/7 * * * *", "0 * * * *", "@every 11m", "15,45 9-17 * * *"]),
     ) {
         let cron_job = cron_job(json!({ "spec": { "schedule": schedule } }));
-        let mut stats = CronJobStats::open(&cron_job, &[]);
+        let mut stats = CronJobStats::open(&cron_job, &[], at("09:30:00"));
         let mut now = at("09:00:00");
         for (kind, seconds) in steps {
             now += TimeDelta::seconds(seconds);
@@ -221,7 +224,7 @@ proptest! {
         }
         let skipped: u64 = stats.skipped.iter().map(|(_, slots)| slots).sum();
         let counted = stats.fires + stats.missed + skipped;
-        let mut whole = CronJobStats::open(&cron_job, &[]);
+        let mut whole = CronJobStats::open(&cron_job, &[], at("09:30:00"));
         let decided = stats.decided;
         prop_assert_eq!(counted, whole.pass(&cron_job, Zone::UTC, decided));
     }

@@ -89,6 +89,12 @@ impl Conclusion<'_> {
         for (job, reply) in pruned {
             sync.conclude_pruning(&job, &reply);
         }
+        // That one goes after the status is written, and the status has it no longer.
+        if let Some(job) = prune.iter().find(|job| unrecorded.as_ref() == Some(&job.uid))
+            && sync.left_out.contains(&job.uid)
+        {
+            sync.draft.ended(job);
+        }
         sync.publish(&outcome);
         let more = prune.len().saturating_sub(MOST_PRUNED);
         prune.truncate(MOST_PRUNED);
@@ -233,14 +239,13 @@ impl Sync<'_> {
     }
 
     /// Records the answer to the deletion of a Job that the status lists as active. If it cannot be deleted, its end is still
-    /// to be reported.
+    /// to be reported; otherwise it only counts.
     fn conclude_pruning(&mut self, job: &Arc<Job>, reply: &DeleteReply) {
         let is_gone = self.draft.deleted(&job.name, &job.uid, reply, self.observation.hides_transient);
-        if !is_gone
-            && self.left_out.contains(&job.uid)
-            && let Some(condition) = job.finished
-        {
-            self.saw_completed(job, condition);
+        match job.finished.filter(|_| self.left_out.contains(&job.uid)) {
+            Some(_) if is_gone => self.draft.ended(job),
+            Some(condition) => self.saw_completed(job, condition),
+            None => {}
         }
     }
 

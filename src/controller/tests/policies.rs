@@ -479,3 +479,30 @@ async fn passed_over_is_told_every_hour_beside_the_routine_events_of_a_minutely_
     let written = [Verb::Create, Verb::Patch].map(|verb| world.wire.count(verb, "events")).iter().sum::<usize>();
     assert!(world.seen().len() >= 99 && written < 120, "{written} of three hundred, as upstream");
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_told_their_slot_also_by_a_template_that_is_not_cached() {
+    for filler in [0, 2 * crate::api::job_template::LONGEST_KEPT] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        let container = json!({ "name": "c", "image": "i", "args": ["x".repeat(filler)] });
+        let template = json!({ "spec": { "restartPolicy": "Never", "containers": [container] } });
+        let spec = json!({ "jobTemplate": { "spec": { "template": template } } });
+        create(&world, spec, &[("slot-in-pod", "true"), ("spread", "1m")]).await;
+        let stop = world.work(1);
+        world.pass_until("2026-03-02T10:00:30Z").await;
+        annotate(&world, &[("slot-in-pod", None)]).await;
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        stop.cancel();
+        let told: Vec<Value> = world
+            .list(JOBS)
+            .await
+            .iter()
+            .map(|job| job["spec"]["template"]["metadata"]["annotations"].clone())
+            .collect();
+        let first = json!({
+            "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:00:00Z",
+            "cronjob-controller.dev/due-time": format!("2026-03-02T10:00:{OFFSET}Z"),
+        });
+        assert_eq!(told, [first, Value::Null], "{filler}");
+    }
+}

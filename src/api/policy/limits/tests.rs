@@ -40,6 +40,7 @@ fn allowed_values_are_read_and_have_the_form_of_the_table() {
         (STUCK_AFTER, " 90.5s ,delete ", stuck(90, true)),
         (STUCK_AFTER, "8760h", stuck(LONGEST_RUN, false)),
         (PAUSE_AFTER_FAILURES, "3", Limits { pause_after_failures: Some(3), ..none }),
+        (SLOT_IN_POD, "true", Limits { slot_in_pod: true, ..none }),
     ];
     for (name, value, want) in rows {
         let replaces = Setting { concurrency_policy: ConcurrencyPolicy::Replace, ..forbid() };
@@ -60,6 +61,7 @@ fn refused_values_are_named_with_the_reason() {
         (BACKLOG, "101", "no whole number from 0 to 100"),
         (BACKLOG, "-1", "no whole number from 0 to 100"),
         (REPLACE_WAITS, "false", "no such value"),
+        (SLOT_IN_POD, "false", "no such value"),
         (AFTER_CHANGE, "Wait", "no such value"),
         (STUCK_AFTER, "999ms", "not between 1s and 8760h"),
         (STUCK_AFTER, "8761h", "not between 1s and 8760h"),
@@ -93,7 +95,8 @@ fn combinations_without_a_meaning_are_refused() {
     let keeps_no_success = || Setting { successful_jobs_history_limit: Some(0), ..forbid() };
     let ttl = r#"{"metadata":{},"spec":{"ttlSecondsAfterFinished":0,"template":{}}}"#;
     let is_every = "@every in spec.schedule, which has no calendar";
-    let hours: [String; 2] = [16, 17].map(|lines| (0..lines).map(|hour| format!("0 {hour} * * *;")).collect());
+    let hours: [String; 2] =
+        [16, 17].map(|lines| (0..lines).map(|hour| format!("0 {hour} * * *;")).collect::<Vec<_>>().concat());
     let too_many_lines = "more than 16 different lines in cronjob-controller.dev/schedule";
     let rows: [Forbidden<'_>; 13] = [
         (&[(MAX_CONCURRENT, "2")], replace(), MAX_CONCURRENT, "concurrencyPolicy Replace"),

@@ -101,6 +101,11 @@ fn what_the_controllers_read_differently_is_found() {
             annotated(&[("max-concurrent", "0")]),
             &[(ScheduleDiffers, true, "and here it does not run: ")],
         ),
+        (
+            "what Pods are told",
+            annotated(&[("slot-in-pod", "true")]),
+            &[(LimitsDiffer, false, "its Pods do not get their slot")],
+        ),
         ("limits", limited, &[(LimitsDiffer, true, "dev/backlog, cronjob-controller.dev/stuck-after of CronJob")]),
         ("a zone", zoned("TZ=UTC 0 2 * * *"), &[(TimeZoneInSchedule, false, "Both controllers run it")]),
         ("a zone alone", zoned("CRON_TZ=UTC"), &[(TimeZoneInSchedule, false, "Neither controller runs it")]),

@@ -6,7 +6,7 @@ use super::policies::{OFFSET, annotated};
 use super::*;
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, DST, EXCLUDE, MAX_CONCURRENT, NOT_AFTER, NOT_BEFORE, PAUSE_AFTER_FAILURES,
-    REPLACE_WAITS, SCHEDULE, SPREAD, STUCK_AFTER,
+    REPLACE_WAITS, SCHEDULE, SLOT_IN_POD, SPREAD, STUCK_AFTER,
 };
 
 const CRON: &str = "0 * * * *";
@@ -14,7 +14,7 @@ const EVERY: &str = "@every 1h";
 const FIRST: &str = "2026-03-02T11:00:00Z";
 const LAST: &str = "2026-03-03T01:00:00Z";
 
-const POLICIES: [(&str, &str); 13] = [
+const POLICIES: [(&str, &str); 14] = [
     (SPREAD, "30m"),
     (DST, "once"),
     (EXCLUDE, "Mon"),
@@ -28,6 +28,7 @@ const POLICIES: [(&str, &str); 13] = [
     (AFTER_CHANGE, "wait"),
     (STUCK_AFTER, "30m"),
     (PAUSE_AFTER_FAILURES, "1"),
+    (SLOT_IN_POD, "true"),
 ];
 
 /// Two policies, or one twice, on a CronJob.
@@ -180,7 +181,7 @@ fn each_pair_of_policies_is_refused_or_does_what_both_say() {
         waits_or_not(&case, &name);
         allowed += 1;
     }
-    // All 13 alone, and all pairs but that of the two values of `backlog`.
-    assert_eq!(refused + allowed, (13 + 13 * 12 / 2 - 1) * 6);
+    // All 14 alone, and all pairs but that of the two values of `backlog`.
+    assert_eq!(refused + allowed, (14 + 14 * 13 / 2 - 1) * 6);
     assert!(refused > 200 && allowed > 200, "{refused} refused, {allowed} allowed");
 }
