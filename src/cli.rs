@@ -23,6 +23,7 @@ pub mod next;
 pub mod options;
 pub mod output;
 pub mod pages;
+pub mod shadow;
 pub mod slots;
 pub mod suspend;
 pub mod trigger;

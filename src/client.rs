@@ -26,6 +26,7 @@ mod kubeconfig;
 mod observe;
 mod punctual;
 mod rate_limit;
+mod read_only;
 mod retry_after;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use hyper::body::Incoming;
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
 use kube::config::{InClusterError, KubeconfigError};
@@ -45,6 +47,7 @@ use tracing::info;
 use self::cert_reload::Rereading;
 pub use self::deadline::{DeadlineError, REQUEST_DEADLINE, ReadInPieces};
 pub use self::observe::{RequestObserver, Unobserved};
+pub use self::read_only::{ReadOnlyError, read_only};
 pub use self::retry_after::retry_after;
 use crate::leader_election::Gate;
 use crate::options::{Config, PROGRAM, RateLimit};
@@ -208,6 +211,20 @@ pub async fn connect_for_person(
     Ok((build(kube, None, None)?, namespace))
 }
 
+/// As [`connect_for_person`], but the client refuses every request that is no read before it is sent.
+///
+/// # Errors
+/// See [`ConnectError`].
+pub async fn connect_to_read(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<(Client, String), ConnectError> {
+    let kube = kubeconfig::of_person(kubeconfig, context).await?;
+    let (host, namespace) = (kubeconfig::host_label(&kube), kube.default_namespace.clone());
+    let builder = ClientBuilder::new(read_only(reach(kube)?), namespace.clone());
+    Ok((assemble(builder, &host, None, Arc::new(Unobserved)), namespace))
+}
+
 /// The client on a service without a connection, in the same layers as [`connect`]'s. Must be called inside a tokio
 /// runtime.
 pub fn on_service<S, B>(service: S) -> Client
@@ -226,18 +243,27 @@ fn build(
     limit: Option<RateLimit>,
     observer: Option<Arc<dyn RequestObserver>>,
 ) -> Result<Client, ConnectError> {
+    let (host, namespace) = (kubeconfig::host_label(&kube), kube.default_namespace.clone());
+    let builder = ClientBuilder::new(reach(kube)?, namespace);
+    Ok(assemble(builder, &host, limit, observer.unwrap_or_else(|| Arc::new(Unobserved))))
+}
+
+/// The service that reaches the server of `kube`.
+fn reach(
+    kube: kube::Config,
+) -> Result<
+    impl Service<Request<Body>, Response = Response<Incoming>, Error = BoxError, Future: Send> + Send + 'static,
+    ConnectError,
+> {
     // Both TLS users of the process want the same provider; the second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = kube.cluster_url.to_string();
-    let host = kubeconfig::host_label(&kube);
     if let Some(proxy) = kube.proxy_url {
         return Err(ConnectError::Proxy { server, proxy });
     }
-    let (namespace, files) = (kube.default_namespace.clone(), cert_reload::files(&kube));
+    let files = cert_reload::files(&kube);
     let service = Rereading::new(files, move || connection::service(&kube));
-    let service = service.map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })?;
-    let builder = ClientBuilder::new(service, namespace);
-    Ok(assemble(builder, &host, limit, observer.unwrap_or_else(|| Arc::new(Unobserved))))
+    service.map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })
 }
 
 /// Puts this crate's layers around the service that reaches the server.

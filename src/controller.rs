@@ -24,7 +24,7 @@ use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt;
 use parking_lot::Mutex;
-use schedule::{Evaluation, Zone, missed};
+use schedule::Zone;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -554,10 +554,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// When the next slot is due. Matches upstream `nextScheduledTimeDuration`.
     fn next_scheduled_time(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
-        let (schedule, now) = (cron_job.schedule(self.parts.local_zone)?, self.parts.clock.now());
-        let observed = cron_job.observed(&cron_job.status, now);
-        let slot = missed::next_requeue_time(&observed, cron_job.nominal(now), &Evaluation::of(schedule), None)?;
-        Some(cron_job.due(slot))
+        cron_job.next_due(self.parts.local_zone, self.parts.clock.now())
     }
 }
 

@@ -9,9 +9,7 @@
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;
-#[cfg(feature = "dev")]
-use std::io::IsTerminal as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,14 +21,15 @@ use cronjob_controller::cli::generated_files;
 use cronjob_controller::cli::kubectl::Program;
 #[cfg(feature = "ui")]
 use cronjob_controller::cli::options::ui::UiConfig;
+use cronjob_controller::cli::shadow::{self, ShadowConfig, ShadowError};
 #[cfg(feature = "dev")]
 use cronjob_controller::dev::{self, StartPage, live_terminal, options::DevConfig, output::Output};
 use cronjob_controller::logging::{self, LoggingError};
-use cronjob_controller::options::{Config, ProcessEnvironment};
+use cronjob_controller::options::{Config, LogFormat, ProcessEnvironment};
 use cronjob_controller::terminal::{PlainText, plain};
-use cronjob_controller::{app, cli};
 #[cfg(feature = "ui")]
-use cronjob_controller::{options::LogFormat, ui};
+use cronjob_controller::ui;
+use cronjob_controller::{app, cli};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -43,6 +42,7 @@ fn main() -> ExitCode {
     match dispatch::parse(std::env::args_os(), &ProcessEnvironment) {
         Ok(Invocation::Cli(command)) => answer(&command),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => print(&PlainText::trusted(text)),
+        Ok(Invocation::Shadow(config)) => run_shadow(*config),
         Ok(Invocation::Crd(directory)) => write_crds(directory.as_deref()),
         Ok(Invocation::Run(config)) => run(*config),
         #[cfg(feature = "dev")]
@@ -92,6 +92,32 @@ const PAGE: Option<StartPage> = {
 fn run_ui(config: UiConfig) -> ExitCode {
     let logging = logging::init(0, LogFormat::Text);
     until_stopped(logging, &mut Builder::new_multi_thread(), |stop| ui::run(config, Output::new(stdout()), stop))
+}
+
+/// Watches the controller in charge, and says what this one would have done.
+fn run_shadow(config: ShadowConfig) -> ExitCode {
+    let is_live = stderr().is_terminal();
+    // On a terminal, the line with the progress says what fails.
+    let logging = if is_live { Ok(()) } else { logging::init(0, LogFormat::Text) };
+    let live = is_live.then(|| Box::new(replace_line) as Box<dyn FnMut(&PlainText) + Send>);
+    let mut found = None;
+    let ended = until_stopped(logging, &mut Builder::new_multi_thread(), async |stop| {
+        found = Some(shadow::run(config, live, stop).await?);
+        Ok::<(), ShadowError>(())
+    });
+    match found {
+        Some(found) => answered(&found, ended),
+        None => ended,
+    }
+}
+
+/// Replaces the line of the terminal on which the cursor is; the text has no line end but its last.
+fn replace_line(text: &PlainText) {
+    let mut terminal = stderr();
+    let width = rustix::termios::tcgetwinsize(&terminal).map_or(80, |size| usize::from(size.ws_col).max(1));
+    let line: String = text.trim_end().chars().take(width - 1).collect();
+    // Nothing is left to show on a terminal that is gone.
+    let _ = write!(terminal, "\r\x1b[K{line}").and_then(|()| terminal.flush());
 }
 
 /// Runs `work` on this runtime until it ends; the first signal cancels the token that it gets.
@@ -188,17 +214,18 @@ fn answer(command: &cli::Command) -> ExitCode {
         }
     };
     match cli::run(command, &SystemClock, &mut goes_on) {
-        Ok(answer) => {
-            if !answer.text.is_empty() {
-                printed = print(&answer.text);
-            }
-            if answer.is_good { printed } else { ExitCode::FAILURE }
-        }
+        Ok(answer) => answered(&answer, printed),
         Err(error) => {
             print_error(&[error.to_string()]);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints the answer, if there is one to print; `printed` is how the output before it went.
+fn answered(answer: &cli::Answer, printed: ExitCode) -> ExitCode {
+    let printed = if answer.text.is_empty() { printed } else { print(&answer.text) };
+    if answer.is_good { printed } else { ExitCode::FAILURE }
 }
 
 /// Prints the errors, each on a line, prefixed with the program's name.

@@ -286,7 +286,12 @@ where
     Ok(metric)
 }
 
-fn histogram(registry: &Registry, name: &str, help: &str, buckets: Vec<f64>) -> Result<Histogram, MetricsError> {
+pub(crate) fn histogram(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    buckets: Vec<f64>,
+) -> Result<Histogram, MetricsError> {
     add(registry, name, Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets)))
 }
 

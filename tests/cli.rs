@@ -448,6 +448,37 @@ async fn trigger_changes_the_named_container_and_knows_no_other() {
     server.await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn last_line_of_a_shadow_is_one_object_and_a_server_that_is_away_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = CancellationToken::new();
+    let server = cluster(directory.path(), stop.clone()).await;
+    let shadow = |args: &[&str]| {
+        ended(command(&[&["shadow"], args].concat()).env("KUBECONFIG", directory.path().join("kubeconfig")))
+    };
+    let (code, out, err) = shadow(&["--for=1s", "-o", "json"]);
+    let report: Value = serde_json::from_str(out.lines().last().expect(&err)).unwrap();
+    assert_eq!((code, out.lines().count()), (0, 1), "{err}");
+    for (key, want) in [
+        ("slots", json!(0)),
+        ("same", json!(0)),
+        ("late", json!({"p50": 0.0, "p99": 0.0, "max": 0.0})),
+        ("missed", json!([])),
+        ("twice", json!([])),
+        ("differs", json!([])),
+        ("cronJobs", json!(1)),
+    ] {
+        assert_eq!(report[key], want, "{key}");
+    }
+    let (code, out, _) = shadow(&["--for=1s", "-n", "kube-system"]);
+    assert!(code == 0 && out.ends_with("\nNo slot was compared.\n"), "{out}");
+    stop.cancel();
+    server.await.unwrap();
+    let (code, out, err) = shadow(&["--for=1s"]);
+    let start = "cronjob-controller: read /version: ";
+    assert!(code == 1 && out.is_empty() && err.starts_with(start), "{out}{err}");
+}
+
 #[test]
 fn under_the_plugins_name_all_messages_name_kubectl() {
     let directory = tempfile::tempdir().unwrap();

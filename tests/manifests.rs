@@ -16,6 +16,7 @@ use cronjob_controller::api::crd;
 use cronjob_controller::api::policy::{
     ANNOTATIONS, Annotation, BACKFILL, COUNTED_FROM, LAST_FAILURE, NEXT_RUN, PREFIX, RESERVED, SCHEDULE, WrittenBy,
 };
+use cronjob_controller::cli::dispatch::{self, Invocation};
 use cronjob_controller::options::{self, Environment};
 use http::{Method, Request};
 use serde_json::{Value, json};
@@ -236,6 +237,33 @@ fn every_deployment_has_arguments_that_the_program_takes() {
         let parsed = options::parse(std::iter::once("cronjob-controller".to_owned()).chain(args), &InPod);
         assert!(parsed.is_ok(), "{overlay}: {parsed:?}");
     }
+}
+
+#[test]
+fn a_shadow_may_only_read_and_its_arguments_are_taken() {
+    if !tools::has_kubectl("manifests") {
+        return;
+    }
+    let objects = built(&manifests().join("shadow"));
+    let of_kind = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+    let rules =
+        of_kind("ClusterRole").into_iter().chain(of_kind("Role")).flat_map(|role| role["rules"].as_array().unwrap());
+    let verbs: Vec<&str> =
+        rules.flat_map(|rule| rule["verbs"].as_array().unwrap()).map(|verb| verb.as_str().unwrap()).collect();
+    assert!(!verbs.is_empty());
+    assert!(verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{verbs:?}");
+    let [binding] = of_kind("ClusterRoleBinding")[..] else { panic!("one binding") };
+    assert_eq!(binding["roleRef"]["name"], of_kind("ClusterRole")[0]["metadata"]["name"]);
+    assert!(of_kind("RoleBinding").is_empty());
+    let [deployment] = of_kind("Deployment")[..] else { panic!("one Deployment") };
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let args = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap().to_owned());
+    let Ok(Invocation::Shadow(config)) =
+        dispatch::parse(std::iter::once("cronjob-controller".to_owned()).chain(args), &InPod)
+    else {
+        panic!("{container}")
+    };
+    assert_eq!(config.metrics.map(|address| address.port().into()), container["ports"][0]["containerPort"].as_u64());
 }
 
 /// A directory for the Prometheus operator, and the overlay whose Deployment is scraped.
@@ -609,7 +637,9 @@ async fn every_overlay_without_foreign_kinds_can_be_applied_and_deleted_on_the_e
     if !tools::has_kubectl("manifests") {
         return;
     }
-    for overlay in ["default", "instead", "single-namespace", "annotated", "samples", "crd", "tutorial-self-signed"] {
+    for overlay in
+        ["default", "instead", "single-namespace", "annotated", "shadow", "samples", "crd", "tutorial-self-signed"]
+    {
         let served = Served::start(embedded::server(Arc::new(SystemClock))).await;
         let directory = format!("manifests/{overlay}");
         let objects = built(&manifests().join(overlay));

@@ -3,6 +3,8 @@
 //! Guarantees: the facts about any number of CronJobs take four lists (CronJobs, children, Events, Leases), each in pages.
 //! A CronJob that cannot be decoded is left out and counted. A write is one request, and its error is the server's message.
 
+pub(super) mod clock;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::manage::Standing;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
-use crate::client::connect_for_person;
+use crate::client::{connect_for_person, connect_to_read};
 
 /// How far the machine's clock may be from what the server says, in whole seconds, and count as the same.
 const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
@@ -85,12 +87,24 @@ impl Scope {
     /// When the kubeconfig cannot be used.
     pub async fn connect(&self) -> Result<(Client, Option<String>), CliError> {
         let (client, of_context) = connect_for_person(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
-        let namespace = match &self.namespaces {
+        Ok((client, self.namespace(of_context)))
+    }
+
+    /// The same, with a client that cannot write.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be used.
+    pub async fn connect_to_read(&self) -> Result<(Client, Option<String>), CliError> {
+        let (client, of_context) = connect_to_read(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        Ok((client, self.namespace(of_context)))
+    }
+
+    fn namespace(&self, of_context: String) -> Option<String> {
+        match &self.namespaces {
             Namespaces::OfContext => Some(of_context),
             Namespaces::One(namespace) => Some(namespace.clone()),
             Namespaces::All => None,
-        };
-        Ok((client, namespace))
+        }
     }
 }
 

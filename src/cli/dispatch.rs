@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use super::kubectl::{Program, command_first, complete};
 #[cfg(feature = "ui")]
 use super::options::ui::UiConfig;
+use super::shadow::ShadowConfig;
 use super::{Command, crd, options as subcommands, pages};
 #[cfg(feature = "dev")]
 use crate::dev::options::{self as dev, DevConfig, Request};
@@ -26,6 +27,8 @@ pub enum Invocation {
     /// Serve a page that shows CronJobs.
     #[cfg(feature = "ui")]
     Ui(Box<UiConfig>),
+    /// Compare what this controller would do with what the controller in charge does.
+    Shadow(Box<ShadowConfig>),
     /// Print the CustomResourceDefinitions as YAML, or write each into a file of this directory.
     Crd(Option<PathBuf>),
     /// Run a command for a user at a terminal.

@@ -13,6 +13,7 @@ pub mod read;
 pub(in crate::cli) mod rehearsal;
 mod text;
 mod timing;
+pub(crate) mod watched;
 
 use std::sync::Arc;
 

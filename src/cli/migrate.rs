@@ -172,12 +172,16 @@ impl Report for Findings {
             lines.extend([String::new(), "Not checked, because it could not be read:".to_owned()]);
             lines.extend(self.not_checked.iter().map(|cause| format!("  {cause}")));
         }
+        lines.extend([String::new(), NEXT_STEP.to_owned()]);
         lines
     }
 }
 
 const ADVICE: &str = "  To start nothing old, set spec.startingDeadlineSeconds to less than these ages. A suspension \
                       only puts the start off until the resume.";
+
+const NEXT_STEP: &str = "Next: `cronjob-controller shadow --for 1h` watches the controller in charge, writes nothing, and says what this one \
+                         would have done differently.";
 
 /// Reads the cluster of `scope`, and finds what changes there. `account` is that of this controller.
 ///

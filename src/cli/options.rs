@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub(super) mod past;
+mod shadow;
 #[cfg(feature = "ui")]
 pub mod ui;
 
@@ -109,6 +110,14 @@ pub(super) const COMMANDS: &[Entry] = &[
                  writes nothing. Its exit code is 1 if a finding changes which Jobs run. docs/migration.md explains each finding by \
                  its code. handover and takeback patch each CronJob once; one that is suspended stays suspended. Their exit code is 1 \
                  if a CronJob could not be changed. Example: {} migrate handover nightly --dry-run",
+    },
+    Entry {
+        name: "shadow",
+        usage: "[flags]",
+        command: flags::command::<shadow::Shadow>,
+        remark: "Lists and watches CronJobs and Jobs, and lists Leases and Events if the user may; its client refuses every write before it is sent. \
+                 The exit code is 1 if a slot was missed, started twice or differs; lateness alone is no difference. docs/shadow.md \
+                 explains the report. Example: {} shadow --for 1h",
     },
     #[cfg(feature = "dev")]
     Entry {
@@ -289,6 +298,7 @@ pub(super) fn parse(
         "suspend" => answer(&mut command, args, |raw: &cluster::Suspend| raw.help, cluster::suspend),
         "resume" => answer(&mut command, args, |raw: &cluster::Resume| raw.help, cluster::resume),
         "backfill" => answer(&mut command, args, |raw: &past::Backfill| raw.help, past::backfill),
+        "shadow" => answer(&mut command, args, |raw: &shadow::Shadow| raw.help, shadow::shadow),
         "migrate" => answer(&mut command, args, |raw: &past::Migrate| raw.help, past::migrate),
         #[cfg(feature = "dev")]
         "check" => answer(&mut command, args, |raw: &Check| raw.help, |raw| check(&raw)),

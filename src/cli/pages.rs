@@ -72,7 +72,7 @@ fn formats(command: &clap::Command) -> Vec<String> {
     let names: &[&str] = match command.get_name() {
         #[cfg(feature = "dev")]
         "check" => &CheckFormat::NAMES,
-        "backfill" => &["table", "json"],
+        "backfill" | "shadow" => &["table", "json"],
         _ => &Format::NAMES,
     };
     names.iter().map(|&name| name.to_owned()).collect()

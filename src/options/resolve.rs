@@ -248,7 +248,7 @@ pub(super) fn ip(text: &str) -> Option<IpAddr> {
 
 /// `0` or an empty text is off; `:8080`, `127.0.0.1:8080`, `[::1]:8080` and `localhost:8080` are addresses. Other host
 /// names would need a resolver, and their addresses may change.
-fn plain_address(flag: &str, text: &str, faults: &mut Faults) -> Option<SocketAddr> {
+pub(crate) fn plain_address(flag: &str, text: &str, faults: &mut Faults) -> Option<SocketAddr> {
     if text.is_empty() || text == "0" {
         return None;
     }

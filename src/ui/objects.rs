@@ -4,7 +4,8 @@
 //! annotations as written, the end of a failed Job) is for display only and decides nothing. A long Job template is kept,
 //! because the rehearsal makes a Job from it.
 
-use std::sync::{Arc, OnceLock};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -12,30 +13,21 @@ use serde_json::value::RawValue;
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{ANNOTATIONS, PREFIX, WrittenBy};
-use crate::api::{DecodeError, Interner, Manage, Object, ObjectName, ResourceKind, Uid, identity_at};
-use crate::cli::explain::InCharge;
-use crate::cli::explain::in_charge::without_policies;
-use crate::cli::explain::lease::Leases;
+use crate::api::{DecodeError, Interner, Object, ObjectName, ResourceKind, Uid, identity_at};
 use crate::cli::explain::read::{Said, said};
-use crate::cli::migrate::in_tree_wrote;
+use crate::cli::explain::watched::Watched;
 
 /// A CronJob.
 #[derive(Debug)]
 pub struct WatchedCronJob {
-    /// As this controller sees it.
-    pub cron_job: Arc<CronJob>,
-    /// As the in-tree controller sees it, once that was asked for.
-    in_tree: OnceLock<Arc<CronJob>>,
-    handed_over: bool,
-    /// Whose its status is.
-    in_tree_wrote: Option<bool>,
+    watched: Watched,
     /// The policy annotations, without their prefix, as written.
     pub policies: Box<[(Box<str>, Box<str>)]>,
 }
 
 impl WatchedCronJob {
     /// The CronJob with what its object's text says for display.
-    pub fn new(cron_job: CronJob, handed_over: bool, in_tree_wrote: Option<bool>, json: &str) -> Self {
+    pub fn new(watched: Watched, json: &str) -> Self {
         let annotations = serde_json::from_str::<Annotated>(json).ok().and_then(|object| object.metadata.annotations);
         let policy = |(name, value): (String, Option<String>)| -> Option<(Box<str>, Box<str>)> {
             let meant = ANNOTATIONS.iter().find(|known| known.name == name && known.written_by == WrittenBy::User)?;
@@ -43,20 +35,21 @@ impl WatchedCronJob {
             Some((short.into(), value.unwrap_or_default().into()))
         };
         let policies = annotations.unwrap_or_default().into_iter().filter_map(policy).collect();
-        Self { cron_job: Arc::new(cron_job), in_tree: OnceLock::new(), handed_over, in_tree_wrote, policies }
+        Self { watched, policies }
     }
+}
 
-    /// Which controller runs it, and what that controller sees.
-    pub fn seen(&self, leases: &Leases) -> (InCharge, Arc<CronJob>) {
-        let in_charge = InCharge::of(&self.cron_job, self.handed_over, self.in_tree_wrote, leases);
-        let in_tree = || {
-            let mut cron_job = CronJob::clone(&self.cron_job);
-            without_policies(&mut cron_job);
-            Arc::new(cron_job)
-        };
-        let is_in_tree = in_charge == InCharge::InTree && self.cron_job.policies.is_some();
-        let cron_job = if is_in_tree { self.in_tree.get_or_init(in_tree) } else { &self.cron_job };
-        (in_charge, Arc::clone(cron_job))
+impl Deref for WatchedCronJob {
+    type Target = Watched;
+
+    fn deref(&self) -> &Watched {
+        &self.watched
+    }
+}
+
+impl DerefMut for WatchedCronJob {
+    fn deref_mut(&mut self) -> &mut Watched {
+        &mut self.watched
     }
 }
 
@@ -73,13 +66,11 @@ struct Annotations {
 impl Object for WatchedCronJob {
     const RESOURCE: ResourceKind = CronJob::RESOURCE;
 
-    identity_at!(self.cron_job);
+    identity_at!(self.watched.cron_job);
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
-        let mut cron_job = CronJob::decode(json, interner)?;
         // The seed of the controller is applied by the informer.
-        let handed_over = Manage::Annotated.takes(&mut cron_job);
-        Ok(Self::new(cron_job, handed_over, in_tree_wrote(json), json))
+        Ok(Self::new(Watched::decode(json, interner)?, json))
     }
 }
 
@@ -207,6 +198,3 @@ impl Object for WatchedEvent {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

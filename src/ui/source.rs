@@ -29,6 +29,7 @@ use crate::cli::check::sources;
 use crate::cli::cluster::Known;
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{lease_of, list, read_leases};
+use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge};
 use crate::cli::next::manifests;
 use crate::dev::manifests as files;
@@ -96,9 +97,7 @@ impl Source {
         let policies = PolicyOptions { enabled: true, seed: Arc::clone(seed) };
         let cron_jobs =
             Informer::<WatchedCronJob>::new(client.clone(), &namespaces, number).selecting(move |watched| {
-                if let Some(cron_job) = Arc::get_mut(&mut watched.cron_job) {
-                    policies.apply(cron_job);
-                }
+                watched.apply(&policies);
                 true
             });
         let jobs = Informer::<WatchedJob>::new(client.clone(), &namespaces, number.wrapping_add(1));
@@ -150,7 +149,8 @@ impl Source {
                 cron_job.creation_timestamp = DateTime::from_timestamp(clock.now().timestamp(), 0).unwrap_or_default();
                 let name = cron_job.name.clone();
                 let handed_over = in_charge.is_handed_over();
-                cron_jobs.upsert(WatchedCronJob::new(cron_job, handed_over, Some(false), &object.to_string()));
+                let watched = Watched::new(cron_job, handed_over, Some(false));
+                cron_jobs.upsert(WatchedCronJob::new(watched, &object.to_string()));
                 objects.insert(name, object);
             }
         }

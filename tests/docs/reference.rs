@@ -20,6 +20,7 @@ use cronjob_controller::cli::check::Code;
 use cronjob_controller::cli::kubectl::Program;
 use cronjob_controller::cli::migrate;
 use cronjob_controller::cli::pages::tree;
+use cronjob_controller::cli::shadow::metrics::ShadowMetrics;
 use cronjob_controller::controller::cron_job_metrics;
 use cronjob_controller::dev::objects as dev;
 use cronjob_controller::events::reasons::{self, Reason};
@@ -161,6 +162,7 @@ fn metrics() -> Metrics {
     ProcessCollector::register(&registry).unwrap();
     let cache = CacheMetrics::register(&registry, clock.clone()).unwrap();
     cache.touch();
+    ShadowMetrics::register(&registry).unwrap();
     let mut metrics = Metrics::new();
     for family in registry.gather() {
         let labels = family.get_metric()[0].get_label().iter().map(|pair| pair.name().to_owned()).collect();
@@ -172,12 +174,13 @@ fn metrics() -> Metrics {
 }
 
 /// Sections of the page: title, remark, and prefixes of names. The first match determines the section.
-const SECTIONS: [(&str, &str, &str); 6] = [
+const SECTIONS: [(&str, &str, &str); 7] = [
     (
         "Each CronJob",
         "With `--cronjob-metrics` only, but for `cronjob_controller_cronjob_start_delay_seconds`, which is of all CronJobs.",
         "cronjob_controller_cronjob_",
     ),
+    ("Shadow", "Of [`shadow`](../shadow.md) only, which has no others.", "cronjob_controller_shadow_"),
     ("Controller", "", "cronjob_controller_"),
     ("Queue", "`name` is the controller: `cronjob`, `tutorial` or `apiexample`.", "workqueue_"),
     ("Requests to the API server", "", "rest_client_"),

@@ -5,8 +5,8 @@
 //! object and its status, and on `now` only where the object does not say when it was changed.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::missed::Observed;
-use schedule::{Schedule, Zone};
+use schedule::missed::{self, Observed};
+use schedule::{Evaluation, Schedule, Zone};
 
 use super::{CronJob, CronJobStatus};
 use crate::api::policy::{self, Counted, CountedFrom, Fingerprint, Limits, Policy, PolicyError};
@@ -36,6 +36,14 @@ impl CronJob {
     /// The newest time whose slot may have started at `now`.
     pub fn nominal(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         policy::nominal(now, self.offset())
+    }
+
+    /// When the next slot after `now` is due.
+    pub fn next_due(&self, local: Zone, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let observed = self.observed(&self.status, now);
+        let schedule = Evaluation::of(self.schedule(local)?);
+        let slot = missed::next_requeue_time(&observed, self.nominal(now), &schedule, None)?;
+        Some(self.due(slot))
     }
 
     /// How many Jobs run, which slots wait, and when nothing starts.

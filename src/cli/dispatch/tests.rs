@@ -20,6 +20,7 @@ fn kind(args: &[&str]) -> &'static str {
         Ok(Invocation::Dev(_)) => "dev",
         #[cfg(feature = "ui")]
         Ok(Invocation::Ui(_)) => "ui",
+        Ok(Invocation::Shadow(_)) => "shadow",
         Ok(Invocation::Crd(_)) => "crd",
         Ok(Invocation::Cli(_)) => "cli",
         Ok(Invocation::Help(_)) => "help",
@@ -30,8 +31,10 @@ fn kind(args: &[&str]) -> &'static str {
 
 #[test]
 fn first_argument_and_file_name_choose_the_command() {
-    let rows: [(&[&str], &str); 12] = [
+    let rows: [(&[&str], &str); 14] = [
         (&["cronjob-controller"], "run"),
+        (&["cronjob-controller", "shadow", "--for=1h"], "shadow"),
+        (&["kubectl-cronjob", "shadow"], "shadow"),
         (&["cronjob-controller", "--version"], "version"),
         (&["cronjob-controller", "crd"], "crd"),
         (&["cronjob-controller", "next", "@daily"], "cli"),

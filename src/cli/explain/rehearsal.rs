@@ -89,7 +89,9 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
     if let Some(job) = jobs.iter().find(|job| job.name == *name) {
         return CreateReply::Exists(Ok(Arc::clone(job)));
     }
-    if let Err(error) = job_from_template(cron_job, slot, zone, None) {
+    // A template that the cache does not hold is not judged.
+    let is_held = cron_job.spec.job_template.omitted_bytes().is_none();
+    if is_held && let Err(error) = job_from_template(cron_job, slot, zone, None) {
         return CreateReply::BadTemplate(error.to_string());
     }
     CreateReply::Created(Arc::new(Job {

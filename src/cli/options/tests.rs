@@ -9,6 +9,8 @@ use crate::cli::dispatch;
 use crate::cli::explain::read::Target;
 use crate::cli::migrate::{Direction, Request};
 use crate::cli::options::cluster::Since;
+use crate::cli::shadow::ShadowConfig;
+use crate::cli::shadow::what_if::WhatIf;
 use crate::cli::trigger::{self, DryRun, Until};
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -439,4 +441,55 @@ fn plugin_messages_name_kubectl_and_no_controller_can_start() {
     }
     let helper = dispatch::parse(["kubectl_complete-cronjob", "explain", "--con"], &Berlin).unwrap();
     assert_eq!(helper, Invocation::Help("--context\n--controller\n:4\n".to_owned()));
+}
+
+#[test]
+fn command_line_of_shadow_is_read() {
+    let everywhere = |namespaces| Scope {
+        controller_kind: ControllerKind::CronJob,
+        namespaces,
+        name: None,
+        kubeconfig: None,
+        context: None,
+    };
+    let config = |args: &[&str]| match parse(&[&["shadow"], args].concat()) {
+        Ok(Invocation::Shadow(config)) => Ok(*config),
+        Ok(other) => panic!("{args:?} gives {other:?}"),
+        Err(error) => Err(error.to_string()),
+    };
+    let plain = ShadowConfig {
+        scope: everywhere(Namespaces::All),
+        flags: ControllerFlags::default(),
+        lasts: None,
+        format: Format::Table,
+        metrics: None,
+        what_if: WhatIf::default(),
+    };
+    let rows: [(&[&str], Result<ShadowConfig, &str>); 9] = [
+        (&[], Ok(plain.clone())),
+        (&["-A"], Ok(plain.clone())),
+        (
+            &["-n", "shop", "--for=1h30m"],
+            Ok(ShadowConfig {
+                scope: everywhere(Namespaces::One("shop".to_owned())),
+                lasts: Some(Duration::from_secs(5400)),
+                ..plain.clone()
+            }),
+        ),
+        (
+            &["-o", "json", "--metrics-bind-address=127.0.0.1:8080"],
+            Ok(ShadowConfig { format: Format::Json, metrics: "127.0.0.1:8080".parse().ok(), ..plain.clone() }),
+        ),
+        (
+            &["--what-if=spread=10m,max-concurrent=3"],
+            Ok(ShadowConfig { what_if: WhatIf::parse("spread=10m,max-concurrent=3").unwrap(), ..plain.clone() }),
+        ),
+        (&["--for=0s"], Err("--for: 0s is not allowed; use a duration above zero, such as 1h")),
+        (&["--for=soon"], Err("--for: soon is not allowed; use a duration above zero, such as 1h")),
+        (&["-o", "yaml"], Err("--output: yaml is not allowed; use table or json")),
+        (&["nightly"], Err("unexpected argument \"nightly\"; shadow watches all CronJobs of a namespace")),
+    ];
+    for (args, want) in rows {
+        assert_eq!(config(args), want.map_err(ToOwned::to_owned), "{args:?}");
+    }
 }

@@ -30,7 +30,7 @@ fn controller_and_what_it_sees_are_those_of_list() {
                 "spec": {"schedule": "0 2 * * *", "suspend": suspend, "jobTemplate": {}},
             })
             .to_string();
-            let watched = WatchedCronJob::decode(&json, &Interner::default()).unwrap();
+            let watched = Watched::decode(&json, &Interner::default()).unwrap();
             for names in [&[] as &[&str], &[OWN], &[KCM], &[OWN, KCM]] {
                 let mut cron_job = CronJob::decode(&json, &Interner::default()).unwrap();
                 let want = InCharge::take(&mut cron_job, &json, &leases(names), &ControllerFlags::default());

@@ -1,0 +1,159 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cli::output::{Format, render};
+use crate::terminal::tests::{HOSTILE, harmful};
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn name(name: &str) -> ObjectName {
+    ObjectName::new("shop", name)
+}
+
+fn change(slot: &str, before: Option<Finding>, after: Option<Finding>, late: Option<i64>) -> Change {
+    let slot = at(slot);
+    Change { slot, due: slot, before, after, late: late.map(TimeDelta::milliseconds), own: None }
+}
+
+fn report(sums: &Sums) -> Value {
+    serde_json::to_value(sums.report(3, 0, at("2026-11-22T12:00:00Z"), at("2026-11-22T13:00:00Z"))).unwrap()
+}
+
+#[test]
+fn sums_follow_the_changes_and_take_back_what_is_corrected() {
+    const SLOT: &str = "2026-11-22T12:10:00Z";
+    let missed = || Finding::Missed("no Job".to_owned());
+    let differs = || Finding::Differs("forbid".to_owned());
+    let twice = || Finding::Twice("two Jobs".to_owned());
+    let counts = |sums: &Sums| {
+        [sums.same, sums.missed.len() as u64, sums.twice.len() as u64, sums.differs.len() as u64, sums.slots()]
+    };
+    let steps: Vec<(&str, Option<Finding>, Option<Finding>, [u64; 5])> = vec![
+        ("neither starts it", None, Some(Finding::Same), [1, 0, 0, 0, 1]),
+        ("it may start now", Some(Finding::Same), None, [0, 0, 0, 0, 0]),
+        ("missed", None, Some(missed()), [0, 1, 0, 0, 1]),
+        ("late after all", Some(missed()), Some(Finding::Same), [1, 0, 0, 0, 1]),
+        ("beside another", Some(Finding::Same), Some(differs()), [0, 0, 0, 1, 1]),
+        ("twice", Some(differs()), Some(twice()), [0, 0, 1, 0, 1]),
+        ("not seen", Some(twice()), Some(Finding::NotSeen), [0, 0, 0, 0, 0]),
+    ];
+    let mut sums = Sums::default();
+    for (step, before, after, want) in steps {
+        sums.apply(&name("a"), &change(SLOT, before, after, None), false);
+        assert_eq!(counts(&sums), want, "{step}");
+    }
+    sums.wrong_status(&name("a"), None, "active lacks a Job");
+    assert_eq!(counts(&sums), [0, 0, 0, 1, 0], "a wrong status is no slot");
+    assert!(!sums.is_same());
+}
+
+#[test]
+fn json_has_the_keys_that_programs_read() {
+    let mut sums = Sums::default();
+    let found = report(&sums);
+    for (key, want) in
+        [("slots", json!(0)), ("same", json!(0)), ("missed", json!([])), ("twice", json!([])), ("differs", json!([]))]
+    {
+        assert_eq!(found[key], want, "{key} of nothing");
+    }
+    assert_eq!(found["late"], json!({"p50": 0.0, "p99": 0.0, "max": 0.0}));
+    sums.apply(&name("a"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Same), Some(117_020)), false);
+    sums.apply(
+        &name("b"),
+        &change("2026-11-22T12:10:00Z", None, Some(Finding::Missed("no Job".to_owned())), None),
+        false,
+    );
+    let found = report(&sums);
+    assert_eq!(found["late"], json!({"p50": 117.02, "p99": 117.02, "max": 117.02}));
+    assert_eq!(
+        found["missed"],
+        json!([{"namespace": "shop", "name": "b", "slot": "2026-11-22T12:10:00Z", "why": "no Job"}])
+    );
+    assert_eq!((&found["slots"], &found["same"], &found["agreement"]), (&json!(2), &json!(1), &json!(50.0)));
+    assert_eq!(found["byMinute"], json!([{"minute": 10, "slots": 1, "p50": 117.02, "p99": 117.02, "max": 117.02}]));
+    assert_eq!(found["hottest"], json!([{"minute": "2026-11-22T12:10:00Z", "slots": 1, "max": 117.02}]));
+    assert_eq!(found["worst"][0]["why"], "its Job was created 117.02 s late");
+    assert_eq!(found["verdict"], "2 slots: the controller in charge missed 1, started 0 twice, and differs in 0.");
+}
+
+#[test]
+fn lateness_alone_is_no_difference() {
+    let mut sums = Sums::default();
+    sums.apply(&name("a"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Same), Some(600_000)), false);
+    assert!(sums.is_same() && (sums.agreement() - 100.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_the_controller_in_charge_does_not_read_is_counted_apart() {
+    let mut sums = Sums::default();
+    let (slot, missed) = ("2026-11-22T12:10:00Z", Finding::Missed("no Job".to_owned()));
+    sums.apply(&name("a"), &change(slot, None, Some(missed.clone()), None), true);
+    assert_eq!(report(&sums)["apart"], json!({"slots": 1, "same": 0}));
+    sums.apply(&name("a"), &change(slot, Some(missed), Some(Finding::Same), Some(1)), true);
+    assert_eq!(report(&sums)["apart"], json!({"slots": 1, "same": 1}));
+    assert_eq!((sums.slots(), sums.is_same(), sums.late.len()), (0, true, 0));
+}
+
+#[test]
+fn lists_and_minutes_are_bounded_and_the_rest_is_counted() {
+    let mut sums = Sums::default();
+    let start = at("2026-11-22T00:00:00Z");
+    for n in 0..1000 {
+        let slot = (start + TimeDelta::minutes(n)).to_rfc3339();
+        sums.apply(&name("a"), &change(&slot, None, Some(Finding::Missed("no Job".to_owned())), None), false);
+        sums.apply(&name("b"), &change(&slot, None, Some(Finding::Same), Some(1000 + n)), false);
+    }
+    for _ in 0..5 {
+        sums.apply(&name("c"), &change("2026-11-22T03:00:00Z", None, Some(Finding::Same), Some(1)), false);
+    }
+    let found = report(&sums);
+    assert_eq!((found["missed"].as_array().unwrap().len(), &found["more"]["missed"]), (MOST, &json!(1000 - MOST)));
+    assert_eq!(sums.minutes.len(), MINUTES);
+    assert_eq!((found["worst"].as_array().unwrap().len(), &found["worst"][0]["seconds"]), (WORST, &json!(1.999)));
+    assert_eq!(found["hottest"].as_array().unwrap().len(), WORST);
+    assert_eq!(sums.slots(), 2005);
+    // Those that the list leaves out can be taken back, too.
+    let last = (start + TimeDelta::minutes(999)).to_rfc3339();
+    sums.apply(
+        &name("a"),
+        &change(&last, Some(Finding::Missed("no Job".to_owned())), Some(Finding::Same), None),
+        false,
+    );
+    assert_eq!(sums.missed.len(), 999);
+}
+
+#[test]
+fn slots_whose_jobs_the_api_server_refused_are_no_difference() {
+    let mut sums = Sums::default();
+    for (object, slot) in [("a", "2026-11-22T12:10:00Z"), ("a", "2026-11-22T12:20:00Z"), ("b", "2026-11-22T12:10:00Z")]
+    {
+        sums.apply(&name(object), &change(slot, None, Some(Finding::Missed("no Job".to_owned())), None), false);
+    }
+    assert_eq!(sums.namespaces_of_missed().into_iter().collect::<Vec<_>>(), ["shop"]);
+    sums.take_back_refused("other", |_, _| true);
+    assert_eq!(sums.missed.len(), 3);
+    sums.take_back_refused("shop", |name, slot| name == "a" && slot == at("2026-11-22T12:10:00Z"));
+    let found = report(&sums);
+    assert_eq!((&found["same"], &found["refused"], sums.missed.len()), (&json!(1), &json!(1), 2));
+}
+
+#[test]
+fn words_of_objects_are_plain_in_every_format() {
+    for (sentence, words) in HOSTILE {
+        let mut sums = Sums::default();
+        let object = ObjectName::new(words, words);
+        for finding in
+            [Finding::Missed(words.to_owned()), Finding::Twice(words.to_owned()), Finding::Differs(words.to_owned())]
+        {
+            sums.apply(&object, &change("2026-11-22T12:10:00Z", None, Some(finding), Some(5000)), false);
+        }
+        let report = sums.report(1, 1, at("2026-11-22T12:00:00Z"), at("2026-11-22T13:00:00Z"));
+        for format in [Format::Table, Format::Json] {
+            assert_eq!(harmful(&render(&report, format)), [""; 0], "{sentence}: {format:?}");
+        }
+    }
+}

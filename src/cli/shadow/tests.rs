@@ -1,0 +1,218 @@
+//! A whole shadow beside a whole controller, or beside none, on the embedded API server in virtual time.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::api::batch_v1::Job;
+use crate::client;
+use crate::controller::tests::objects::merged;
+use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, job};
+use crate::controller::tests::wire::{Ask, Verb, Wire};
+
+const NOON: &str = "2026-03-02T12:00:30Z";
+
+/// A shadow that runs, and the requests that it sends.
+struct Beside {
+    wire: Wire,
+    ends: JoinHandle<Result<(Value, bool), ShadowError>>,
+}
+
+impl Beside {
+    /// Watches the world for so many minutes.
+    async fn start(world: &World, minutes: i64) -> Self {
+        let wire = Wire::new();
+        let client = client::on_service(client::read_only(wire.around(world.server.clone().into_service())));
+        let clock: SharedClock = world.clock.clone();
+        let shadow = Shadow::start(&client, None, ControllerFlags::default(), clock, None, WhatIf::default());
+        let ends = tokio::spawn(async move {
+            let stop = CancellationToken::new();
+            let (report, is_good) = shadow.run(Some(TimeDelta::minutes(minutes)), &stop, &mut |_| {}).await?;
+            Ok((serde_json::to_value(report).unwrap(), is_good))
+        });
+        // Until its first lists are complete.
+        world.pass(Duration::from_secs(1)).await;
+        Self { wire, ends }
+    }
+
+    /// The report, whether it is good, and the requests that were no reads.
+    async fn end(self) -> (Value, bool, Vec<Ask>) {
+        let (report, is_good) = self.ends.await.unwrap().unwrap();
+        let reads = [Verb::Get, Verb::List, Verb::Watch];
+        let asked = self.wire.asked_for_anything();
+        assert!(!asked.is_empty());
+        (report, is_good, asked.into_iter().filter(|ask| !reads.contains(&ask.verb)).collect())
+    }
+}
+
+fn after_twenty_seconds(_: &Job) -> Option<(Duration, Ending)> {
+    Some((Duration::from_secs(20), Ending::Complete))
+}
+
+/// Jobs of the CronJobs named `long` run for a hundred seconds.
+fn some_run_long(job: &Job) -> Option<(Duration, Ending)> {
+    let seconds = if job.name.name.starts_with("long") { 100 } else { 5 };
+    Some((Duration::from_secs(seconds), if job.name.name.contains("fail") { Ending::Failed } else { Ending::Complete }))
+}
+
+/// A world in which nothing is due before the shadow watches.
+async fn world(ends: Ends) -> World {
+    World::with_jobs_that_end(NOON, ends).await
+}
+
+/// Creates the Job of a slot, as a controller would, with `change` merged into it.
+async fn start_by_hand(world: &World, cron_job: &Value, slot: &str, change: Value) {
+    let uid = cron_job["metadata"]["uid"].as_str().unwrap();
+    let name = cron_job["metadata"]["name"].as_str().unwrap();
+    let number = slot.parse::<chrono::DateTime<chrono::Utc>>().unwrap().timestamp() / 60;
+    let owners = json!([{
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": name, "uid": uid, "controller": true,
+    }]);
+    let annotations = json!({"metadata": {"annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot}}});
+    let object = merged(merged(job(&format!("{name}-{number}"), &owners), annotations), change);
+    world.write("POST", JOBS, &object).await;
+}
+
+fn why(report: &Value, list: &str) -> Vec<String> {
+    let entries = report[list].as_array().unwrap().iter();
+    entries.map(|entry| format!("{}: {}", entry["name"].as_str().unwrap(), entry["why"].as_str().unwrap())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_a_controller_that_works_all_slots_agree_and_nothing_is_written() {
+    let world = world(some_run_long).await;
+    let rows = [
+        ("plain", json!({})),
+        ("forbid", json!({"concurrencyPolicy": "Forbid"})),
+        ("long-forbid", json!({"concurrencyPolicy": "Forbid"})),
+        ("long-forbid-late", json!({"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 30})),
+        ("long-replace", json!({"concurrencyPolicy": "Replace"})),
+        ("fail", json!({"failedJobsHistoryLimit": 0})),
+        ("gone", json!({"successfulJobsHistoryLimit": 0})),
+        ("suspended", json!({"suspend": true})),
+        ("zone", json!({"timeZone": "Europe/Berlin", "schedule": "*/3 13 * * *"})),
+        ("every", json!({"schedule": "@every 40s"})),
+        ("never", json!({"schedule": "0 0 31 2 *"})),
+    ];
+    for (name, spec) in rows {
+        world.create_cron_job(name, spec).await;
+    }
+    world.work(4);
+    world.pass(Duration::from_secs(1)).await;
+    let shadow = Beside::start(&world, 20).await;
+    world.pass(Duration::from_secs(300)).await;
+    world.create_cron_job("new", json!({})).await;
+    world.pass(Duration::from_secs(60)).await;
+    world.write("PATCH", &format!("{CRON_JOBS}/plain"), &json!({"spec": {"suspend": true}})).await;
+    world.pass(Duration::from_secs(300)).await;
+    world.write("PATCH", &format!("{CRON_JOBS}/plain"), &json!({"spec": {"suspend": false}})).await;
+    world.write("DELETE", &format!("{CRON_JOBS}/fail"), &Value::Null).await;
+    let (report, is_good, writes) = shadow.end().await;
+    assert!(is_good, "{report:#}");
+    assert!(report["slots"].as_u64().unwrap() > 100, "{report:#}");
+    assert_eq!((&report["slots"], &report["agreement"]), (&report["same"], &json!(100.0)), "{report:#}");
+    assert!(report["late"]["max"].as_f64().unwrap() < 0.5, "{report:#}");
+    assert_eq!(writes, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_no_controller_every_slot_is_missed() {
+    let world = world(after_twenty_seconds).await;
+    for name in ["a", "b"] {
+        world.create_cron_job(name, json!({})).await;
+    }
+    let shadow = Beside::start(&world, 5).await;
+    let (report, is_good, writes) = shadow.end().await;
+    assert_eq!((is_good, &report["slots"], &report["same"]), (false, &json!(10), &json!(0)), "{report:#}");
+    assert_eq!(report["missed"].as_array().unwrap().len(), 10, "{report:#}");
+    assert_eq!(report["missed"][0]["namespace"], "default");
+    assert_eq!(writes, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_defective_controller_does_is_found_by_name() {
+    let world = world(|_| None).await;
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "cronjob-controller", "namespace": "default"},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 3600, "renewTime": "2026-03-02T12:00:30.000000Z"},
+    });
+    world.write("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", &lease).await;
+    let daily = |name: &str, spec: Value| {
+        let spec = merged(json!({"schedule": "2 12 * * *"}), spec);
+        (name.to_owned(), spec)
+    };
+    let mut made = std::collections::BTreeMap::new();
+    for (name, spec) in [
+        daily("good", json!({})),
+        daily("lost", json!({})),
+        daily("twice", json!({})),
+        daily("stale", json!({})),
+        daily("excluded", json!({})),
+        ("forbid".to_owned(), json!({"schedule": "1,2 12 * * *", "concurrencyPolicy": "Forbid"})),
+    ] {
+        let cron_job = world.create_cron_job(&name, spec).await;
+        made.insert(name, cron_job);
+    }
+    let exclude = json!({"metadata": {"annotations": {"cronjob-controller.dev/exclude": "2026-03-02"}}});
+    world.write("PATCH", &format!("{CRON_JOBS}/excluded"), &exclude).await;
+    let shadow = Beside::start(&world, 6).await;
+    let (first, second) = ("2026-03-02T12:01:00Z", "2026-03-02T12:02:00Z");
+    let tell = async |name: &str, slot: &str| {
+        let number = slot.parse::<chrono::DateTime<chrono::Utc>>().unwrap().timestamp() / 60;
+        let started = world.request("GET", &format!("{JOBS}/{name}-{number}"), &Value::Null).await.unwrap();
+        let active = json!([{
+            "apiVersion": "batch/v1", "kind": "Job", "name": started["metadata"]["name"], "namespace": "default",
+            "uid": started["metadata"]["uid"],
+        }]);
+        let status = json!({"status": {"lastScheduleTime": slot, "active": active}});
+        world.write("PATCH", &format!("{CRON_JOBS}/{name}/status"), &status).await;
+    };
+    world.pass_until("2026-03-02T12:01:00.1Z").await;
+    start_by_hand(&world, &made["forbid"], first, json!({})).await;
+    tell("forbid", first).await;
+    world.pass_until("2026-03-02T12:02:00.1Z").await;
+    for name in ["good", "twice", "stale", "excluded", "forbid"] {
+        start_by_hand(&world, &made[name], second, json!({})).await;
+    }
+    for name in ["good", "twice", "excluded"] {
+        tell(name, second).await;
+    }
+    start_by_hand(&world, &made["twice"], second, json!({"metadata": {"name": "another"}})).await;
+    let (report, is_good, writes) = shadow.end().await;
+    assert!(!is_good);
+    assert_eq!(why(&report, "missed"), ["lost: no Job was created for it within 3m00s"], "{report:#}");
+    assert_eq!(why(&report, "twice"), ["twice: Jobs twice-29540882 and another were created for it"], "{report:#}");
+    let differs = why(&report, "differs");
+    for want in [
+        "forbid: Forbid broken: Job forbid-29540882 began while Job forbid-29540881 ran, and concurrencyPolicy is Forbid",
+        "stale: status wrong for over a minute: active lacks the running Job stale-29540882",
+        "excluded: started there and not here: a policy leaves it out; Job excluded-29540882",
+    ] {
+        assert!(differs.iter().any(|found| found == want), "{want}: {report:#}");
+    }
+    assert!(!format!("{report}").contains("\"good\""), "{report:#}");
+    assert_eq!(writes, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_in_a_gap_of_the_watch_are_not_seen() {
+    let world = world(after_twenty_seconds).await;
+    world.create_cron_job("a", json!({})).await;
+    world.work(4);
+    world.pass(Duration::from_secs(1)).await;
+    let shadow = Beside::start(&world, 10).await;
+    world.pass_until("2026-03-02T12:02:30Z").await;
+    shadow.wire.hold_watches(true);
+    world.pass_until("2026-03-02T12:05:30Z").await;
+    world.server.compact();
+    shadow.wire.cut_watches();
+    shadow.wire.hold_watches(false);
+    let (report, is_good, _) = shadow.end().await;
+    assert!(is_good, "{report:#}");
+    assert_eq!((&report["slots"], &report["same"]), (&json!(7), &json!(7)), "{report:#}");
+    assert_eq!(report["notSeen"], 3, "{report:#}");
+}

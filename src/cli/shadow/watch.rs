@@ -1,0 +1,508 @@
+//! The informers and the queue of a shadow, and the loop that compares.
+//!
+//! Guarantees: nothing is sent but lists and watches. Keys come from the events of CronJobs and Jobs and from a timer for each next
+//! slot, as in the controller, and one task works on them. What is kept of a CronJob goes with it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apimachinery::clock::SharedClock;
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::Client;
+use parking_lot::{Mutex, RwLock};
+use schedule::Zone;
+use serde::Deserialize;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::compare::{MISSED_AFTER, Sight, Track, slot_for};
+use super::eyes::Eyes;
+use super::metrics::ShadowMetrics;
+use super::report::{Report, Sums};
+use super::status::StatusWatch;
+use super::what_if::WhatIf;
+use super::{Progress, ShadowError};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::policy::PolicyOptions;
+use crate::api::{ControllerKind, Object as _, ObjectName};
+use crate::cache::{Informer, Observer, ResourceEventHandler, Store};
+use crate::cli::cluster::ControllerFlags;
+use crate::cli::explain::InCharge;
+use crate::cli::explain::lease::Leases;
+use crate::cli::explain::read::{list, read_leases};
+use crate::cli::explain::rehearsal::Rehearsal;
+use crate::cli::explain::watched::Watched;
+use crate::controller::plan::Verdict;
+use crate::workqueue::{self, WorkQueue};
+
+/// How often leases are read.
+const LEASE_PERIOD: Duration = Duration::from_secs(10);
+/// How often the summary is shown.
+const SHOWN: Duration = Duration::from_secs(1);
+/// During a gap of the watch, a key is looked at again after this time.
+const GAP_PERIOD: TimeDelta = TimeDelta::seconds(5);
+/// How long a Job waits for the watch to show its CronJob.
+const OWNER_COMES: TimeDelta = TimeDelta::seconds(10);
+/// The most Jobs of a CronJob that wait to be compared.
+const MOST_SIGHTS: usize = 64;
+
+/// The Jobs that the watch has shown since their CronJobs were looked at last.
+type Sights = Mutex<HashMap<ObjectName, Vec<Sight>>>;
+
+/// What is known of a CronJob.
+struct Known {
+    track: Track,
+    status: StatusWatch,
+    /// The version that was looked at last, as the controller in charge sees it.
+    cron_job: Arc<CronJob>,
+}
+
+/// A shadow of the controller in charge.
+pub(super) struct Shadow {
+    client: Client,
+    cron_jobs: Arc<Store<Watched>>,
+    jobs: Arc<Store<Job>>,
+    queue: WorkQueue<ObjectName>,
+    clock: SharedClock,
+    flags: ControllerFlags,
+    sights: Arc<Sights>,
+    leases: Arc<RwLock<Leases>>,
+    eyes: Arc<Eyes>,
+    known: HashMap<ObjectName, Known>,
+    sums: Sums,
+    metrics: Option<ShadowMetrics>,
+    since: DateTime<Utc>,
+    /// No slot that is due after this time is compared.
+    until: Option<DateTime<Utc>>,
+    _stop: DropGuard,
+}
+
+impl Shadow {
+    /// Starts the informers. Must be called inside a tokio runtime.
+    pub fn start(
+        client: &Client,
+        namespace: Option<&str>,
+        flags: ControllerFlags,
+        clock: SharedClock,
+        metrics: Option<ShadowMetrics>,
+        what_if: WhatIf,
+    ) -> Self {
+        let namespaces: Vec<String> = namespace.map(str::to_owned).into_iter().collect();
+        let seed: u64 = rand::random();
+        let policies = PolicyOptions { enabled: true, seed: Arc::clone(&flags.seed) };
+        let mut cron_jobs = Informer::<Watched>::new(client.clone(), &namespaces, seed).selecting(move |watched| {
+            watched.apply(&policies);
+            true
+        });
+        let mut jobs = Informer::<Job>::new(client.clone(), &namespaces, !seed);
+        let queue = WorkQueue::new(workqueue::Config::new("shadow", Arc::clone(&clock)));
+        let (sights, eyes) = (Arc::<Sights>::default(), Eyes::new(Arc::clone(&clock)));
+        let handler =
+            Arc::new(Handler { queue: queue.clone(), sights: Arc::clone(&sights), clock: Arc::clone(&clock) });
+        cron_jobs.add_event_handler(Arc::clone(&handler) as _);
+        jobs.add_event_handler(handler);
+        cron_jobs.set_observer(Arc::clone(&eyes) as Arc<dyn Observer>);
+        jobs.set_observer(Arc::clone(&eyes) as Arc<dyn Observer>);
+        let (stop, leases) = (CancellationToken::new(), Arc::<RwLock<Leases>>::default());
+        let shadow = Self {
+            client: client.clone(),
+            cron_jobs: cron_jobs.store(),
+            jobs: jobs.store(),
+            queue,
+            since: clock.now(),
+            clock,
+            sums: Sums::supposing(what_if, &flags.seed),
+            flags,
+            sights,
+            leases: Arc::clone(&leases),
+            eyes,
+            known: HashMap::new(),
+            metrics,
+            until: None,
+            _stop: stop.clone().drop_guard(),
+        };
+        tokio::spawn(cron_jobs.run(stop.clone()));
+        tokio::spawn(jobs.run(stop.clone()));
+        let client = client.clone();
+        let reading = async move {
+            loop {
+                *leases.write() = read_leases(&client).await;
+                sleep(LEASE_PERIOD).await;
+            }
+        };
+        tokio::spawn(async move { stop.run_until_cancelled(reading).await });
+        shadow
+    }
+
+    /// Compares for `lasts`, or until `stop`. After that time, slots without a Job are waited for, as long as it lasted and three
+    /// minutes at most; not after `stop`.
+    ///
+    /// # Errors
+    /// When the first lists are refused.
+    pub async fn run(
+        mut self,
+        lasts: Option<TimeDelta>,
+        stop: &CancellationToken,
+        show: &mut (dyn FnMut(&Progress) + Send),
+    ) -> Result<(Report, bool), ShadowError> {
+        if stop.run_until_cancelled(self.sync(show)).await.transpose()?.is_none() {
+            self.end(TimeDelta::MAX);
+            return Ok(self.report());
+        }
+        self.since = self.clock.now();
+        self.until = lasts.and_then(|lasts| self.since.checked_add_signed(lasts));
+        let patience = lasts.unwrap_or(MISSED_AFTER).min(MISSED_AFTER);
+        let is_over = self.work(patience, stop, show).await;
+        self.end(if is_over { patience } else { MISSED_AFTER });
+        self.look_for_refusals().await;
+        Ok(self.report())
+    }
+
+    /// Waits until the first lists are complete.
+    async fn sync(&self, show: &mut (dyn FnMut(&Progress) + Send)) -> Result<(), ShadowError> {
+        let synced = async {
+            self.cron_jobs.wait_for_cache_sync().await;
+            self.jobs.wait_for_cache_sync().await;
+        };
+        let mut synced = std::pin::pin!(synced);
+        let mut ticks = interval(SHOWN);
+        loop {
+            tokio::select! {
+                () = &mut synced => return Ok(()),
+                _ = ticks.tick() => {
+                    if let Some(refusal) = self.eyes.refusal() {
+                        return Err(ShadowError::Refused(refusal));
+                    }
+                    show(&self.progress(None));
+                }
+            }
+        }
+    }
+
+    /// Works on keys until the end, and then for at most `patience` until each slot has its Job. Returns false if it was stopped
+    /// before.
+    async fn work(
+        &mut self,
+        patience: TimeDelta,
+        stop: &CancellationToken,
+        show: &mut (dyn FnMut(&Progress) + Send),
+    ) -> bool {
+        let mut ticks = interval(SHOWN);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return false,
+                _ = ticks.tick() => {
+                    show(&self.progress(self.until));
+                    let now = self.clock.now();
+                    let is_over = |end| now >= end && (self.open() == 0 || now - end >= patience);
+                    if self.until.is_some_and(is_over) {
+                        return true;
+                    }
+                }
+                key = self.queue.get() => {
+                    let Some(key) = key else { return false };
+                    self.look_at(&key);
+                    self.queue.done(&key);
+                }
+            }
+        }
+    }
+
+    /// Ends the comparison; slots that have been without a Job for `patience` are missed.
+    fn end(&mut self, patience: TimeDelta) {
+        let now = self.clock.now();
+        for name in self.known.keys().cloned().collect::<Vec<_>>() {
+            if let Some(known) = self.known.get_mut(&name) {
+                known.track.end(patience, now);
+            }
+            self.sum_up(&name);
+        }
+    }
+
+    /// Reads whether the API server refused the Jobs of slots that are missed. Without a right to read Events, none counts as refused.
+    async fn look_for_refusals(&mut self) {
+        for namespace in self.sums.namespaces_of_missed() {
+            let query = "&fieldSelector=involvedObject.kind=CronJob,reason=FailedCreate";
+            let events = list(&self.client, &format!("/api/v1/namespaces/{namespace}/events"), query).await;
+            let refusals: Vec<Refusal> =
+                events.iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+            self.sums
+                .take_back_refused(&namespace, |name, slot| refusals.iter().any(|refusal| refusal.is_of(name, slot)));
+        }
+    }
+
+    fn report(&self) -> (Report, bool) {
+        let now = self.clock.now();
+        let until = self.until.map_or(now, |until| until.min(now));
+        (self.sums.report(self.cron_jobs.len(), self.open(), self.since, until), self.sums.is_same())
+    }
+
+    fn open(&self) -> usize {
+        self.known.values().map(|known| known.track.open()).sum()
+    }
+
+    fn progress(&self, end: Option<DateTime<Utc>>) -> Progress {
+        let (passed, total) = (self.clock.now() - self.since, end.map(|end| end - self.since));
+        let late = self.sums.late.quantiles();
+        Progress {
+            passed,
+            total,
+            is_synced: self.cron_jobs.has_synced() && self.jobs.has_synced(),
+            cron_jobs: self.cron_jobs.len(),
+            slots: self.sums.slots(),
+            agreement: self.sums.agreement(),
+            missed: self.sums.missed.len(),
+            twice: self.sums.twice.len(),
+            differs: self.sums.differs.len(),
+            late: late.p99,
+            trouble: self.eyes.trouble(),
+        }
+    }
+
+    /// Looks at a CronJob.
+    fn look_at(&mut self, key: &ObjectName) {
+        let now = self.clock.now();
+        let Some(watched) = self.cron_jobs.get(key) else { return self.forget(key, now) };
+        let Some(since) = self.eyes.see(&self.cron_jobs, &self.jobs) else {
+            self.queue.add_at(key.clone(), now + GAP_PERIOD);
+            return;
+        };
+        let (in_charge, cron_job) = watched.seen(&self.leases.read());
+        let is_apart = is_apart(&watched, in_charge);
+        let jobs: Vec<Arc<Job>> =
+            self.jobs.by_controller(&cron_job.uid).into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
+        let mut sights = self.sights.lock().remove(key).unwrap_or_default();
+        sights.retain(|sight| sight.job.is_child_of(&cron_job) && self.is_compared(&sight.job, &cron_job));
+        let zone = self.flags.zone;
+        let known = self.known.remove(key).filter(|known| known.track.uid == cron_job.uid);
+        let mut known = known.unwrap_or_else(|| Known::new(&cron_job, &jobs, &sights, since));
+        let is_changed = known.keep_up(&cron_job, since, zone, now);
+        let (earlier, earlier_jobs) = known.track.before(&cron_job, jobs.clone(), &sights);
+        let ran = earlier_jobs.iter().filter(|job| is_running(job)).count();
+        let verdict = self.verdict(&earlier, earlier_jobs, &sights, now);
+        let is_compared = |until| verdict_slot(verdict).is_none_or(|slot| cron_job.due(slot) <= until);
+        let starts = self.until.is_none_or(is_compared) && known.track.judge(verdict, &cron_job, zone, now);
+        if starts && !is_apart {
+            self.sums.supposed.may_start(ran);
+        }
+        let running: Vec<&Arc<Job>> = jobs.iter().filter(|job| is_running(job)).collect();
+        for sight in &sights {
+            known.track.see(sight, &running, &cron_job, zone, now);
+        }
+        if !sights.is_empty() && known.track.open() > 0 {
+            let (earlier, jobs) = known.track.before(&cron_job, jobs.clone(), &[]);
+            known.track.judge_again(self.verdict(&earlier, jobs, &[], now), &sights);
+        }
+        known.track.look_for_overlap(&running, &cron_job, is_changed);
+        known.track.pass(cron_job.status.last_schedule_time, now);
+        for wrong in known.status.look(&cron_job, &jobs, known.track.started(), now) {
+            if !is_apart {
+                self.sums.wrong_status(key, known.track.started(), &wrong);
+            }
+        }
+        known.cron_job = Arc::clone(&cron_job);
+        let next_slot = (!cron_job.deleting && !cron_job.spec.suspend).then(|| cron_job.next_due(zone, now)).flatten();
+        let next = [next_slot, known.track.next_pass(), known.status.next_look()].into_iter().flatten().min();
+        if let Some(next) = next {
+            self.queue.add_at(key.clone(), next);
+        }
+        self.sum_up_known(key, &mut known, is_apart);
+        self.known.insert(key.clone(), known);
+    }
+
+    /// Whether the slot of a Job is compared: not after the end.
+    fn is_compared(&self, job: &Job, cron_job: &CronJob) -> bool {
+        self.until.is_none_or(|until| slot_for(job).is_none_or(|slot| cron_job.due(slot) <= until))
+    }
+
+    /// What this controller would do now.
+    fn verdict(&self, cron_job: &Arc<CronJob>, mut jobs: Vec<Arc<Job>>, new: &[Sight], now: DateTime<Utc>) -> Verdict {
+        let rehearsal = Rehearsal::of(cron_job, &jobs, self.flags.zone, now);
+        // Another owner's Job may have the name.
+        let taken = rehearsal.start.as_ref().and_then(|(name, _)| self.jobs.get(name));
+        let is_new = |taken: &Arc<Job>| new.iter().any(|sight| sight.job.uid == taken.uid);
+        match taken.filter(|taken| !taken.is_child_of(cron_job) && !is_new(taken)) {
+            None => rehearsal.settlement.verdict,
+            Some(taken) => {
+                jobs.push(taken);
+                Rehearsal::of(cron_job, &jobs, self.flags.zone, now).settlement.verdict
+            }
+        }
+    }
+
+    /// Drops what is known of a CronJob that is gone. Its Jobs may have been shown before it.
+    fn forget(&mut self, key: &ObjectName, now: DateTime<Utc>) {
+        if let Some(known) = self.known.get_mut(key) {
+            known.track.lose_open();
+            self.sum_up(key);
+            self.known.remove(key);
+        }
+        let mut sights = self.sights.lock();
+        let is_new = |sight: &Sight| now - sight.at < OWNER_COMES;
+        if sights.get(key).is_some_and(|sights| sights.iter().any(is_new)) {
+            self.queue.add_at(key.clone(), now + TimeDelta::seconds(1));
+        } else {
+            sights.remove(key);
+            self.queue.remove_timers(key);
+        }
+    }
+
+    fn sum_up(&mut self, key: &ObjectName) {
+        if let Some(mut known) = self.known.remove(key) {
+            let is_apart = self.cron_jobs.get(key).is_some_and(|watched| {
+                let (in_charge, _) = watched.seen(&self.leases.read());
+                is_apart(&watched, in_charge)
+            });
+            self.sum_up_known(key, &mut known, is_apart);
+            self.known.insert(key.clone(), known);
+        }
+    }
+
+    fn sum_up_known(&mut self, key: &ObjectName, known: &mut Known, is_apart: bool) {
+        for change in known.track.take_changes() {
+            self.sums.apply(key, &change, is_apart);
+            if let Some(metrics) = self.metrics.as_ref().filter(|_| !is_apart) {
+                metrics.observe(&change);
+            }
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.set(&self.sums);
+        }
+    }
+}
+
+impl Known {
+    fn new(cron_job: &Arc<CronJob>, jobs: &[Arc<Job>], sights: &[Sight], since: DateTime<Utc>) -> Self {
+        let is_old = |job: &&Arc<Job>| !sights.iter().any(|sight| sight.job.uid == job.uid);
+        let old: Vec<Arc<Job>> = jobs.iter().filter(is_old).cloned().collect();
+        // All slots of a CronJob that was created meanwhile are seen.
+        let since = since.max(cron_job.creation_timestamp);
+        Self {
+            track: Track::new(cron_job, &old, since),
+            status: StatusWatch::default(),
+            cron_job: Arc::clone(cron_job),
+        }
+    }
+
+    /// Compares nothing up to the end of a gap, and around a change of the CronJob. Returns whether it was changed.
+    fn keep_up(&mut self, cron_job: &Arc<CronJob>, since: DateTime<Utc>, zone: Zone, now: DateTime<Utc>) -> bool {
+        if self.track.is_before(cron_job.nominal(since.max(cron_job.creation_timestamp))) {
+            self.track.skip_until(since, cron_job, zone);
+            self.status.reset();
+        }
+        let is_changed = self.cron_job.spec != cron_job.spec
+            || !self.cron_job.same_policies(cron_job)
+            || self.cron_job.deleting != cron_job.deleting;
+        if is_changed {
+            self.track.skip_until(now, cron_job, zone);
+        }
+        is_changed
+    }
+}
+
+/// An Event that says that the API server refused a Job.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Refusal {
+    involved_object: Involved,
+    #[serde(default)]
+    first_timestamp: Option<DateTime<Utc>>,
+    #[serde(default)]
+    last_timestamp: Option<DateTime<Utc>>,
+}
+
+#[derive(Deserialize)]
+struct Involved {
+    #[serde(default)]
+    name: String,
+}
+
+impl Refusal {
+    /// Whether it can be about a slot of the CronJob of that name.
+    fn is_of(&self, name: &str, slot: DateTime<Utc>) -> bool {
+        let is_before = |first: DateTime<Utc>| first <= slot + MISSED_AFTER;
+        self.involved_object.name == name
+            && self.last_timestamp >= Some(slot)
+            && self.first_timestamp.is_some_and(is_before)
+    }
+}
+
+/// Whether it has annotations that its controller does not read.
+fn is_apart(watched: &Watched, in_charge: InCharge) -> bool {
+    in_charge == InCharge::InTree && watched.cron_job.policies.is_some()
+}
+
+/// The slot that a verdict is about.
+fn verdict_slot(verdict: Verdict) -> Option<DateTime<Utc>> {
+    match verdict {
+        Verdict::Started { slot, .. } => Some(slot),
+        Verdict::Skipped(skip) => skip.slot(),
+        Verdict::Open | Verdict::NothingDue => None,
+    }
+}
+
+/// Whether it is an unfinished Job of a slot.
+fn is_running(job: &Job) -> bool {
+    job.finished.is_none() && !job.deleting && slot_for(job).is_some()
+}
+
+/// Fills the queue.
+struct Handler {
+    queue: WorkQueue<ObjectName>,
+    sights: Arc<Sights>,
+    clock: SharedClock,
+}
+
+impl Handler {
+    /// The CronJob that owns a Job, by name.
+    fn owner_of(job: &Job) -> Option<ObjectName> {
+        let (owner, parent) = (job.controller.as_ref()?, ControllerKind::CronJob.parent);
+        let is_cron_job = *owner.kind == *parent.kind && *owner.group == *parent.group;
+        is_cron_job.then(|| ObjectName::new(Arc::clone(&job.name.namespace), Arc::clone(&owner.name)))
+    }
+
+    fn of_job(&self, job: &Job) {
+        if let Some(owner) = Self::owner_of(job) {
+            self.queue.add(owner);
+        }
+    }
+}
+
+impl ResourceEventHandler<Watched> for Handler {
+    fn on_add(&self, object: &Arc<Watched>, _is_in_initial_list: bool) {
+        self.queue.add(object.object_name().clone());
+    }
+
+    fn on_update(&self, _old: &Arc<Watched>, new: &Arc<Watched>) {
+        self.queue.add(new.object_name().clone());
+    }
+
+    fn on_delete(&self, last: &Arc<Watched>, _final_state_unknown: bool) {
+        self.queue.add(last.object_name().clone());
+    }
+}
+
+impl ResourceEventHandler<Job> for Handler {
+    fn on_add(&self, job: &Arc<Job>, is_in_initial_list: bool) {
+        let Some(owner) = Self::owner_of(job) else { return };
+        if !is_in_initial_list {
+            let mut sights = self.sights.lock();
+            let known = sights.entry(owner.clone()).or_default();
+            if known.len() < MOST_SIGHTS {
+                known.push(Sight { job: Arc::clone(job), at: self.clock.now() });
+            }
+        }
+        self.queue.add(owner);
+    }
+
+    fn on_update(&self, _old: &Arc<Job>, new: &Arc<Job>) {
+        self.of_job(new);
+    }
+
+    fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
+        self.of_job(last);
+    }
+}
