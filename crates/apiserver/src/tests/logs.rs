@@ -37,7 +37,7 @@ async fn set_state(server: &Server, state: Value, restarts: u32) {
     server.patch(&format!("{PODS}/p/status"), MERGE, &change).await.expect(200);
 }
 
-async fn rest(body: &mut Body) -> String {
+fn rest(body: &mut Body) -> String {
     let mut text = String::new();
     while let Some(Some(frame)) = body.frame().now_or_never() {
         text.push_str(std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
@@ -81,9 +81,9 @@ async fn followed_log_grows_and_ends_with_its_container() {
         set_state(&server, running.clone(), 0).await;
         write(&server, "one\n").await;
         let mut body = server.raw("GET", &format!("{PODS}/p/log?follow=true&tailLines=1"), &[], "").await.into_body();
-        assert_eq!(rest(&mut body).await, "one\n", "{sentence}");
+        assert_eq!(rest(&mut body), "one\n", "{sentence}");
         write(&server, "one\ntwo\n").await;
-        assert_eq!(rest(&mut body).await, "two\n", "{sentence}");
+        assert_eq!(rest(&mut body), "two\n", "{sentence}");
         assert!(body.frame().now_or_never().is_none(), "{sentence}: it is still open");
         match end {
             Some(state) => set_state(&server, state, restarts).await,
