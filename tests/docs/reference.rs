@@ -369,7 +369,7 @@ fn reference_of_events_has_every_reason() {
 /// The reasons with which the sources record Events. `dev` records those of the controllers that it stands for.
 fn recorded_reasons() -> BTreeSet<String> {
     const CALLS: [&str; 8] =
-        [".warning(", ".normal(", "warn_of(", ".tell(", ".record(", ".event(", "reason: ", "const "];
+        [".warning(", ".normal(", "warn_of(", ".hourly_event(", ".record(", ".event(", "reason: ", "const "];
     let is_reason = |text: &&str| {
         text.starts_with(char::is_uppercase)
             && text.chars().all(char::is_alphanumeric)
