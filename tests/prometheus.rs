@@ -199,6 +199,9 @@ const CRON_JOBS: [(&str, &str, &str); 6] = [
     ("as-often", "@every 1s", ""),
 ];
 
+/// The field manager of Jobs that kube-controller-manager runs, and `dev` in its place.
+const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+
 /// How long the CronJobs have existed without a controller when it starts.
 const NEGLECTED: TimeDelta = TimeDelta::minutes(10);
 
@@ -316,8 +319,9 @@ impl World {
         Some(rules.map(one).collect())
     }
 
-    /// Creates a Job of a CronJob; `pod` annotations make it end.
-    fn job(&self, cron_job: &str, name: &str, annotations: &Value, pod: &Value) {
+    /// Creates a Job of a CronJob; `pod` annotations make it end. The simulated Job controller starts it, unless the Job names
+    /// another one.
+    fn job(&self, cron_job: &str, name: &str, annotations: &Value, pod: &Value, managed_by: &str) {
         let batch = "/apis/batch/v1/namespaces/default";
         let owner = self.api.request("GET", &format!("{batch}/cronjobs/{cron_job}"), "").unwrap();
         let owner = json!({
@@ -329,21 +333,24 @@ impl World {
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",
             "metadata": { "name": name, "annotations": annotations, "ownerReferences": [owner] },
-            "spec": { "backoffLimit": 0, "template": template },
+            "spec": { "backoffLimit": 0, "managedBy": managed_by, "template": template },
         });
         let created = self.api.request("POST", &format!("{batch}/jobs"), &job.to_string()).unwrap();
         assert!(created["metadata"]["uid"].is_string(), "{created}");
     }
 
-    /// The Jobs of an earlier controller: three that fail, and one that never ends.
+    /// The Jobs of an earlier controller: three that fail, one that never ends, and one that nothing starts.
     fn leave_jobs(&self) {
         for name in ["bad-1", "bad-2", "bad-3"] {
-            self.job("bad", name, &json!({}), &json!({ "cronjob-controller.dev/outcome": "fail" }));
+            let fails = json!({ "cronjob-controller.dev/outcome": "fail" });
+            self.job("bad", name, &json!({}), &fails, JOB_CONTROLLER);
         }
         let slot = (Utc::now() - NEGLECTED).timestamp() / 60 + 1;
         let at = rfc3339(DateTime::from_timestamp(slot * 60, 0).unwrap());
         let annotations = json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": at });
-        self.job("stuck", &format!("stuck-{slot}"), &annotations, &json!({ "cronjob-controller.dev/duration": "1h" }));
+        let hangs = json!({ "cronjob-controller.dev/duration": "1h" });
+        self.job("stuck", &format!("stuck-{slot}"), &annotations, &hangs, JOB_CONTROLLER);
+        self.job("good", "good-1", &json!({}), &json!({}), "example.com/none");
     }
 
     /// Another process has the lease, or no process has it.
@@ -447,6 +454,7 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
         "CronJobForbidBlocked",
         "CronJobFailing",
         "CronJobNeverSucceeded",
+        "CronJobNotStarted",
     ] {
         world.fires(alert);
     }
