@@ -9,7 +9,6 @@
 //! Unknown fields are reported in alphabetical order. Rare fields of a Pod are not validated (see `pod_spec`).
 
 mod columns;
-mod containers;
 mod cron_jobs;
 mod custom;
 mod defaults;

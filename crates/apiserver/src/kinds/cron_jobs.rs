@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::fields::{at, child, invalid, list, nonnegative, not_supported, required, text};
 use super::{
-    Kind, POD_NAMES, age, columns, container_cells, is_new, job_spec, keep_status_and_count, name_warning, pod_spec,
+    Kind, POD_NAMES, age, columns, container_cells, is_new, job_spec, keep_status_and_count, name_warning,
     selector_cell, time,
 };
 use crate::registry::Column;
@@ -62,8 +62,7 @@ impl Kind for CronJobs {
                     .to_owned(),
             );
         }
-        let path = "spec.jobTemplate.spec.template.spec";
-        warnings.extend(pod_spec::warnings(at(object, path), path));
+        warnings.extend(job_spec::warnings(at(object, "spec.jobTemplate.spec"), "spec.jobTemplate.spec"));
         warnings
     }
 

@@ -79,6 +79,21 @@ fn of_type(object: &mut Value, name: &str) {
         "core.v1.ServiceAccountTokenProjection" => default(object, "expirationSeconds", 3600),
         "core.v1.PersistentVolumeClaimSpec" => default(object, "volumeMode", "Filesystem"),
         "core.v1.ISCSIVolumeSource" => default(object, "iscsiInterface", "default"),
+        "core.v1.RBDVolumeSource" => {
+            default(object, "pool", "rbd");
+            default(object, "user", "admin");
+            default(object, "keyring", "/etc/ceph/keyring");
+        }
+        "core.v1.AzureDiskVolumeSource" => {
+            default(object, "cachingMode", "ReadWrite");
+            default(object, "fsType", "ext4");
+            default(object, "readOnly", false);
+            default(object, "kind", "Shared");
+        }
+        "core.v1.ScaleIOVolumeSource" => {
+            default(object, "storageMode", "ThinProvisioned");
+            default(object, "fsType", "xfs");
+        }
         "batch.v1.PodFailurePolicyOnPodConditionsPattern" if object["status"] == "" => object["status"] = "True".into(),
         "batch.v1.CronJobSpec" => {
             default(object, "concurrencyPolicy", "Allow");

@@ -62,7 +62,31 @@ fn error(kind: FieldErrorKind, field: impl Into<String>, head: String, detail: &
 
 /// A value in a message: plain text quoted as Go's `%q` does, everything else as JSON.
 fn print(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), quote)
+    value.as_str().map_or_else(|| go_json(value), quote)
+}
+
+/// A value as Go's `encoding/json` writes it. So are typed strings, pointers and structs shown in messages.
+pub(super) fn go_json(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return text;
+    }
+    let escapes = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+    escapes.into_iter().fold(text, |text, (from, to)| text.replace(from, to))
+}
+
+/// A struct of Go without JSON tags, as `encoding/json` writes it: each field by Go's name, absent ones as null. The fields are
+/// those of `object` that the table pairs with Go's names.
+pub(super) fn go_struct(object: &Value, fields: &[(&str, &str)]) -> String {
+    let written = fields.iter().map(|(name, field)| format!("{}:{}", quote(name), go_json(&object[*field])));
+    format!("{{{}}}", written.collect::<Vec<_>>().join(","))
+}
+
+/// A label selector as `encoding/json` writes it: its labels come first.
+pub(super) fn selector_json(selector: &Value) -> String {
+    let given = ["matchLabels", "matchExpressions"].into_iter().filter(|name| !selector[*name].is_null());
+    let written = given.map(|name| format!("{}:{}", quote(name), go_json(&selector[name])));
+    if selector.is_null() { "null".to_owned() } else { format!("{{{}}}", written.collect::<Vec<_>>().join(",")) }
 }
 
 /// `field.Required`.
@@ -85,11 +109,25 @@ pub(super) fn invalid_as(field: impl Into<String>, shown: &str, detail: &str) ->
     error(FieldErrorKind::Invalid, field, format!("Invalid value: {shown}"), detail)
 }
 
-/// `field.NotSupported`.
+/// `field.Invalid` for a typed string or a pointer.
+pub(super) fn invalid_json(field: impl Into<String>, value: impl Into<Value>, detail: &str) -> FieldError {
+    invalid_as(field, &go_json(&value.into()), detail)
+}
+
+/// `field.NotSupported` for a typed string or a pointer, as almost all of them are.
 pub(super) fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> FieldError {
+    unsupported(field, &go_json(&value.into()), supported)
+}
+
+/// `field.NotSupported` for a plain string.
+pub(super) fn not_supported_text(field: impl Into<String>, value: &str, supported: &[&str]) -> FieldError {
+    unsupported(field, &quote(value), supported)
+}
+
+fn unsupported(field: impl Into<String>, shown: &str, supported: &[&str]) -> FieldError {
     let quoted: Vec<String> = supported.iter().map(|name| quote(name)).collect();
     let detail = format!("supported values: {}", quoted.join(", "));
-    error(FieldErrorKind::NotSupported, field, format!("Unsupported value: {}", print(&value.into())), &detail)
+    error(FieldErrorKind::NotSupported, field, format!("Unsupported value: {shown}"), &detail)
 }
 
 /// `field.Forbidden`.
@@ -122,6 +160,45 @@ pub(super) fn nonnegative(errors: &mut Vec<FieldError>, object: &Value, parent: 
     if let Some(number) = number(object, name).filter(|number| *number < 0) {
         errors.push(invalid(format!("{parent}.{name}"), number, "must be greater than or equal to 0"));
     }
+}
+
+/// Requires a text.
+pub(super) fn require(errors: &mut Vec<FieldError>, object: &Value, parent: &str, name: &str) {
+    if text(object, name).is_empty() {
+        errors.push(required(format!("{parent}.{name}"), ""));
+    }
+}
+
+/// Checks a field that has one of some values if it is there.
+pub(super) fn one_of_if_set(
+    errors: &mut Vec<FieldError>,
+    object: &Value,
+    parent: &str,
+    name: &str,
+    supported: &[&str],
+) {
+    if let Some(value) = object[name].as_str().filter(|value| !supported.contains(value)) {
+        errors.push(not_supported(format!("{parent}.{name}"), value, supported));
+    }
+}
+
+/// Rejects a number outside a range. Matches `InclusiveRangeError`.
+pub(super) fn in_range(
+    errors: &mut Vec<FieldError>,
+    object: &Value,
+    parent: &str,
+    name: &str,
+    range: std::ops::RangeInclusive<i64>,
+) {
+    if let Some(number) = number(object, name).filter(|number| !range.contains(number)) {
+        let detail = format!("must be between {} and {}, inclusive", range.start(), range.end());
+        errors.push(invalid(format!("{parent}.{name}"), number, &detail));
+    }
+}
+
+/// Whether a field is true.
+pub(super) fn is_true(object: &Value, name: &str) -> bool {
+    at(object, name) == &Value::Bool(true)
 }
 
 /// Rejects a change of a field. Matches `ValidateImmutableField`.

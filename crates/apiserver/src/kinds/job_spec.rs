@@ -4,24 +4,40 @@
 //! the templates of CronJobs. Matches k8s.io/kubernetes `pkg/apis/batch/validation/validation.go`.
 
 use apimachinery::field::FieldError;
-use apimachinery::names::{label_key_errors, label_value_errors};
 use serde_json::Value;
 
 use super::fields::{
-    at, child, copy, each_message, forbidden, immutable, invalid, list, nonnegative, not_supported, number, required,
-    subdomain_errors, text, too_long,
+    at, child, copy, each_message, go_struct, immutable, invalid, invalid_as, list, nonnegative, not_supported, number,
+    required, selector_json, subdomain_errors, text, too_long,
 };
-use super::{pod_spec, policies};
+use super::pod_spec::{self, selectors};
+use super::policies;
 
 const SOFT_LIMIT: i64 = 100_000;
 const HIGH_LIMIT: i64 = 10_000;
 
-/// Removes the fields whose feature gates are off by default. Matches `DropDisabledFields` of k8s.io/kubernetes
-/// `pkg/api/job/util.go`; no stored Job has them.
+/// Removes the fields whose feature gates are off by default, from the Pod template, too. Matches `DropDisabledFields` of
+/// k8s.io/kubernetes `pkg/api/job/util.go`; no stored Job has them.
 pub(super) fn drop_disabled(spec: &mut Value) {
     if let Some(fields) = spec.as_object_mut() {
         fields.remove("scheduling");
     }
+    if let Some(template) = spec.get_mut("template") {
+        pod_spec::drop_disabled(template);
+    }
+}
+
+/// The warnings about a Job's spec at `path`. Matches `WarningsForJobSpec` of k8s.io/kubernetes `pkg/api/job/warnings.go`.
+pub(super) fn warnings(spec: &Value, path: &str) -> Vec<String> {
+    let more_than = |name: &str, most: i64| number(spec, name).is_some_and(|number| number > most);
+    let is_large = more_than("completions", SOFT_LIMIT) && more_than("parallelism", HIGH_LIMIT);
+    let large = (is_large && text(spec, "completionMode") == "Indexed").then(|| {
+        format!(
+            "{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, \
+             Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+    });
+    large.into_iter().chain(pod_spec::warnings(&spec["template"], &format!("{path}.template"))).collect()
 }
 
 /// Matches `validateJobSpec`, which does not validate the selector.
@@ -52,8 +68,11 @@ pub(super) fn validate_common(spec: &Value, path: &str) -> Vec<FieldError> {
         if text(spec, "completionMode") == "Indexed" {
             policies::validate_success(spec, &field, &mut errors);
         } else {
-            let shown = serde_json::json!({"Rules": spec["successPolicy"]["rules"]});
-            errors.push(invalid(field, shown, "requires indexed completion mode"));
+            let rules = list(spec, "successPolicy.rules").iter();
+            let rule = [("SucceededIndexes", "succeededIndexes"), ("SucceededCount", "succeededCount")];
+            let rules = rules.map(|one| go_struct(one, &rule)).collect::<Vec<_>>().join(",");
+            let shown = if spec["successPolicy"]["rules"].is_null() { "null".to_owned() } else { format!("[{rules}]") };
+            errors.push(invalid_as(field, &format!("{{\"Rules\":{shown}}}"), "requires indexed completion mode"));
         }
     }
     policies::validate_replacement(spec, &format!("{path}.podReplacementPolicy"), &mut errors);
@@ -80,6 +99,11 @@ fn validate_managed_by(name: &str, field: &str, errors: &mut Vec<FieldError>) {
         _ if name.is_empty() => errors.push(required(field, "")),
         Some((host, rest)) if !host.is_empty() && !rest.is_empty() => {
             errors.extend(each_message(field, host, subdomain_errors(host)));
+            let is_sound = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(c);
+            if !rest.chars().all(is_sound) {
+                let detail = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
+                errors.push(invalid(field, rest, detail));
+            }
         }
         _ => errors.push(invalid(field, name, "must be a domain-prefixed path (such as \"acme.io/foo\")")),
     }
@@ -137,7 +161,7 @@ pub(super) fn validate(spec: &Value, path: &str) -> Vec<FieldError> {
     if selector.is_null() {
         errors.push(required(format!("{path}.selector"), ""));
     } else {
-        validate_selector(selector, &format!("{path}.selector"), &mut errors);
+        selectors::validate(selector, &format!("{path}.selector"), &mut errors);
     }
     let labels = at(spec, "template.metadata.labels");
     if !has_errors(selector) && !matches(selector, labels) {
@@ -153,7 +177,8 @@ pub(super) fn validate_job_template(template: &Value, path: &str) -> Vec<FieldEr
     let spec = &template["spec"];
     let mut errors = validate_common(spec, &path);
     if !spec["selector"].is_null() {
-        errors.push(invalid(format!("{path}.selector"), spec["selector"].clone(), "`selector` will be auto-generated"));
+        let shown = selector_json(&spec["selector"]);
+        errors.push(invalid_as(format!("{path}.selector"), &shown, "`selector` will be auto-generated"));
     }
     if spec["manualSelector"] == true {
         errors.push(not_supported(format!("{path}.manualSelector"), true, &["nil", "false"]));
@@ -163,34 +188,8 @@ pub(super) fn validate_job_template(template: &Value, path: &str) -> Vec<FieldEr
 
 fn has_errors(selector: &Value) -> bool {
     let mut errors = Vec::new();
-    validate_selector(selector, "", &mut errors);
+    selectors::validate(selector, "", &mut errors);
     !errors.is_empty()
-}
-
-/// Matches apimachinery `ValidateLabelSelector`.
-fn validate_selector(selector: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    errors.extend(pod_spec::validate_labels(&selector["matchLabels"], &format!("{path}.matchLabels")));
-    for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {
-        let at = format!("{path}.matchExpressions[{index}]");
-        let values = list(expression, "values");
-        match text(expression, "operator") {
-            "In" | "NotIn" if values.is_empty() => {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(required(format!("{at}.values"), detail));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(forbidden(format!("{at}.values"), detail));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => errors.push(invalid(format!("{at}.operator"), other, "not a valid selector operator")),
-        }
-        let key = text(expression, "key");
-        errors.extend(each_message(&format!("{at}.key"), key, label_key_errors(key)));
-        for (n, value) in values.iter().filter_map(Value::as_str).enumerate() {
-            errors.extend(each_message(&format!("{at}.values[{n}]"), value, label_value_errors(value)));
-        }
-    }
 }
 
 /// Whether labels match a selector; no labels match a missing one. Matches apimachinery `LabelSelectorAsSelector`.
@@ -305,7 +304,7 @@ pub(super) fn validate_generated_selector(job: &Value) -> Vec<FieldError> {
     let selector = at(job, "spec.selector");
     let generated: Value = expected.iter().map(|(label, value)| ((*label).to_owned(), Value::from(*value))).collect();
     if !has_errors(selector) && !matches(selector, &generated) {
-        errors.push(invalid("spec.selector", selector.clone(), "`selector` not auto-generated"));
+        errors.push(invalid_as("spec.selector", &selector_json(selector), "`selector` not auto-generated"));
     }
     errors
 }

@@ -12,7 +12,7 @@ use super::fields::{at, child, copy, default, dns_label_errors, invalid, list, n
 use super::job_spec::{self, CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME};
 use super::{
     Kind, POD_NAMES, age, columns, container_cells, defaults, job_status, keep_status_and_count, name_warning,
-    pod_spec, selector_cell, time,
+    selector_cell, time,
 };
 use crate::registry::Column;
 
@@ -71,8 +71,7 @@ impl Kind for Jobs {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         let name = name_warning(object, POD_NAMES);
-        let template = at(object, "spec.template.spec");
-        name.into_iter().chain(pod_spec::warnings(template, "spec.template.spec")).collect()
+        name.into_iter().chain(job_spec::warnings(&object["spec"], "spec")).collect()
     }
 
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {

@@ -1,34 +1,91 @@
-//! Validation of a Pod's specification.
+//! Validation of Pods and of Pod templates.
 //!
-//! Guarantees: the fields that Jobs and CronJobs commonly use are validated in upstream's order and words: names, images,
-//! ports, environment, volumes and their mounts, resources, probes, policies, names of other objects, tolerations. Rare fields
-//! (affinity, security contexts, volume sources, ephemeral containers) are not validated. Matches k8s.io/kubernetes
-//! `pkg/apis/core/validation/validation.go`, `ValidatePodTemplateSpec` and `ValidatePodSpec`.
+//! Guarantees: every field is validated in upstream's order and words, by the feature gates that are on by default. Matches
+//! k8s.io/kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodTemplateSpec`, `ValidatePodCreate` and
+//! `ValidatePodSpec`. `tests/truth/mutations` compares drawn templates with the real server.
+//!
+//! Known differences: `--allow-privileged` counts as given. Entries of maps are judged in alphabetical order, where Go has none.
+//! Tolerations in an annotation that is no JSON are refused in other words.
 
-use std::collections::BTreeSet;
+mod annotations;
+mod claims;
+mod containers;
+mod disabled;
+mod env;
+mod handlers;
+mod host;
+mod overlaps;
+mod paths;
+mod plain_volumes;
+mod projected;
+mod resources;
+mod scheduling;
+mod security;
+pub(super) mod selectors;
+mod volume_sources;
+mod volumes;
+mod warnings;
+mod windows;
 
 use apimachinery::field::FieldError;
 use apimachinery::names::{label_key_errors, label_value_errors};
 use serde_json::Value;
 
-use super::containers;
 use super::fields::{
-    dns_label_errors, duplicate, each_message, forbidden, invalid, list, not_supported, number, required,
-    subdomain_errors, text,
+    at, dns_label_errors, each_message, forbidden, in_range, invalid, is_true, list, nonnegative,
+    not_supported, required, subdomain_errors, text,
 };
+use containers::Surroundings;
+
+pub(super) use disabled::drop as drop_disabled;
+pub(super) use warnings::warnings;
 
 /// Validates a Pod template at `path`.
 pub(super) fn validate_template(template: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = validate_labels(&template["metadata"]["labels"], &format!("{path}.labels"));
-    for key in template["metadata"]["annotations"].as_object().into_iter().flat_map(|entries| entries.keys()) {
-        // Upstream validates annotation keys in lower case.
-        errors.extend(each_message(&format!("{path}.annotations"), key, label_key_errors(&key.to_lowercase())));
-    }
-    errors.extend(validate(&template["spec"], &format!("{path}.spec")));
-    if !list(template, "spec.ephemeralContainers").is_empty() {
+    let (metadata, spec) = (&template["metadata"], &template["spec"]);
+    let mut errors = validate_labels(&metadata["labels"], &format!("{path}.labels"));
+    let field = format!("{path}.annotations");
+    annotations::keys(&metadata["annotations"], &field, &mut errors);
+    annotations::with_meaning(&metadata["annotations"], spec, &field, &mut errors);
+    let at = format!("{path}.spec");
+    errors.extend(validate(spec, &at));
+    annotations::agree(&metadata["annotations"], spec, &at, &mut errors);
+    if !list(spec, "ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
-        errors.push(forbidden(format!("{path}.spec.ephemeralContainers"), detail));
+        errors.push(forbidden(format!("{at}.ephemeralContainers"), detail));
     }
+    errors
+}
+
+/// Validates a new Pod without its metadata. Matches `ValidatePodCreate`.
+pub(super) fn validate_pod(pod: &Value) -> Vec<FieldError> {
+    let (given, spec) = (at(pod, "metadata.annotations"), &pod["spec"]);
+    let mut errors = Vec::new();
+    annotations::with_meaning(given, spec, "metadata.annotations", &mut errors);
+    validate_at(spec, Some(text(pod, "metadata.name")), "spec", &mut errors);
+    if text(spec, "serviceAccountName").is_empty() {
+        for (index, volume) in list(spec, "volumes").iter().enumerate() {
+            for (n, source) in list(volume, "projected.sources").iter().enumerate() {
+                if !source["serviceAccountToken"].is_null() {
+                    let field = format!("spec.volumes[{index}].projected.sources[{n}].serviceAccountToken");
+                    errors.push(forbidden(field, "must not be specified when serviceAccountName is not set"));
+                }
+            }
+        }
+    }
+    nonnegative(&mut errors, spec, "spec", "terminationGracePeriodSeconds");
+    for name in ["containers", "initContainers"] {
+        for (index, container) in list(spec, name).iter().enumerate() {
+            containers::image_without_blanks(container, &format!("spec.{name}[{index}]"), &mut errors);
+        }
+    }
+    if !list(spec, "ephemeralContainers").is_empty() {
+        errors.push(forbidden("spec.ephemeralContainers", "cannot be set on create"));
+    }
+    if !text(spec, "nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
+        errors.push(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"));
+    }
+    annotations::agree(given, spec, "spec", &mut errors);
     errors
 }
 
@@ -43,28 +100,65 @@ pub(super) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Validates a Pod's spec at `path`.
+/// Validates the spec of a Pod template at `path`, or that of a Pod whose name does not matter any more.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let volumes = validate_volumes(spec, path, &mut errors);
-    containers::validate(spec, &volumes, path, &mut errors);
-    match text(spec, "restartPolicy") {
-        "Always" | "OnFailure" | "Never" => {}
-        "" => errors.push(required(format!("{path}.restartPolicy"), "")),
-        other => errors.push(not_supported(format!("{path}.restartPolicy"), other, &["Always", "OnFailure", "Never"])),
-    }
-    match text(spec, "dnsPolicy") {
-        "ClusterFirstWithHostNet" | "ClusterFirst" | "Default" | "None" => {}
-        "" => errors.push(required(format!("{path}.dnsPolicy"), "")),
-        other => errors.push(not_supported(
-            format!("{path}.dnsPolicy"),
-            other,
-            &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
-        )),
-    }
-    errors.extend(validate_labels(&spec["nodeSelector"], &format!("{path}.nodeSelector")));
-    validate_names(spec, path, &mut errors);
+    validate_at(spec, None, path, &mut errors);
     errors
+}
+
+fn validate_at(spec: &Value, pod_name: Option<&str>, path: &str, errors: &mut Vec<FieldError>) {
+    let volumes = volumes::validate(spec, pod_name, &format!("{path}.volumes"), errors);
+    let claims = claims::resource_claim_names(spec);
+    claims::resource_claims(spec, &format!("{path}.resourceClaims"), errors);
+    let surroundings = Surroundings { spec, volumes, claims };
+    containers::validate(&surroundings, path, errors);
+    resources::of_pod(spec, &surroundings.claims, path, errors);
+    host::ports(spec, pod_name.is_some(), path, errors);
+    one_of(spec, path, "restartPolicy", &["Always", "OnFailure", "Never"], errors);
+    one_of(spec, path, "dnsPolicy", &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
+    errors.extend(validate_labels(&spec["nodeSelector"], &format!("{path}.nodeSelector")));
+    security::of_pod(spec, path, errors);
+    if is_true(spec, "shareProcessNamespace") && is_true(spec, "hostPID") {
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.push(invalid(format!("{path}.shareProcessNamespace"), true, detail));
+    }
+    scheduling::affinity(&spec["affinity"], &format!("{path}.affinity"), errors);
+    host::dns_config(spec, path, errors);
+    validate_gates(spec, path, errors);
+    let constraints = list(spec, "topologySpreadConstraints");
+    scheduling::spread(constraints, &format!("{path}.topologySpreadConstraints"), errors);
+    windows::host_processes(spec, path, errors);
+    windows::host_users(spec, path, errors);
+    host::name(spec, path, errors);
+    validate_names(spec, path, errors);
+    windows::operating_system(spec, path, errors);
+    env::files(spec, path, errors);
+}
+
+/// Checks a field that must have one of some values.
+fn one_of(spec: &Value, path: &str, name: &str, supported: &[&str], errors: &mut Vec<FieldError>) {
+    match text(spec, name) {
+        "" => errors.push(required(format!("{path}.{name}"), "")),
+        value if supported.contains(&value) => {}
+        value => errors.push(not_supported(format!("{path}.{name}"), value, supported)),
+    }
+}
+
+fn validate_gates(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (index, gate) in list(spec, "readinessGates").iter().enumerate() {
+        let condition = text(gate, "conditionType");
+        let field = format!("{path}.readinessGates[{index}].conditionType");
+        errors.extend(each_message(&field, condition, label_key_errors(condition)));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for (index, gate) in list(spec, "schedulingGates").iter().enumerate() {
+        let (name, field) = (text(gate, "name"), format!("{path}.schedulingGates[{index}]"));
+        errors.extend(each_message(&field, name, label_key_errors(name)));
+        if !seen.insert(name) {
+            errors.push(super::fields::duplicate(field, name));
+        }
+    }
 }
 
 fn validate_names(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -76,114 +170,32 @@ fn validate_names(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     };
     judge(errors, "serviceAccountName", subdomain_errors);
     judge(errors, "nodeName", subdomain_errors);
-    if let Some(seconds) = number(spec, "activeDeadlineSeconds").filter(|s| !(1..=i64::from(i32::MAX)).contains(s)) {
-        let detail = "must be between 1 and 2147483647, inclusive";
-        errors.push(invalid(format!("{path}.activeDeadlineSeconds"), seconds, detail));
-    }
+    in_range(errors, spec, path, "activeDeadlineSeconds", 1..=i64::from(i32::MAX));
     judge(errors, "hostname", dns_label_errors);
     judge(errors, "subdomain", dns_label_errors);
-    validate_tolerations(list(spec, "tolerations"), &format!("{path}.tolerations"), errors);
-    for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
-        let ip = text(alias, "ip");
-        if ip.parse::<std::net::IpAddr>().is_err() {
-            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.push(invalid(format!("{path}.hostAliases[{index}].ip"), ip, detail));
-        }
-        for (n, host) in list(alias, "hostnames").iter().filter_map(Value::as_str).enumerate() {
-            let at = format!("{path}.hostAliases[{index}].hostnames[{n}]");
-            errors.extend(each_message(&at, host, subdomain_errors(host)));
-        }
-    }
+    scheduling::tolerations(list(spec, "tolerations"), &format!("{path}.tolerations"), errors);
+    host::aliases(list(spec, "hostAliases"), &format!("{path}.hostAliases"), errors);
     judge(errors, "priorityClassName", subdomain_errors);
-    judge(errors, "runtimeClassName", subdomain_errors);
-}
-
-/// Matches `ValidateTolerations`.
-fn validate_tolerations(tolerations: &[Value], path: &str, errors: &mut Vec<FieldError>) {
-    for (index, toleration) in tolerations.iter().enumerate() {
-        let at = format!("{path}[{index}]");
-        let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
-        let (value, effect) = (text(toleration, "value"), text(toleration, "effect"));
-        if !key.is_empty() {
-            errors.extend(each_message(&format!("{at}.key"), key, label_key_errors(key)));
-        }
-        if key.is_empty() && operator != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.push(invalid(format!("{at}.operator"), operator, detail));
-        }
-        if !toleration["tolerationSeconds"].is_null() && effect != "NoExecute" {
-            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            errors.push(invalid(format!("{at}.effect"), effect, detail));
-        }
-        match operator {
-            "Equal" | "" => errors.extend(
-                label_value_errors(value)
-                    .first()
-                    .map(|_| invalid(format!("{at}.operator"), value, &label_value_errors(value).join(";"))),
-            ),
-            "Exists" => {
-                if !value.is_empty() {
-                    let detail = "value must be empty when `operator` is 'Exists'";
-                    errors.push(invalid(format!("{at}.operator"), value, detail));
-                }
-            }
-            other => errors.push(not_supported(format!("{at}.operator"), other, &["Equal", "Exists"])),
-        }
-        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        if !effect.is_empty() && !effects.contains(&effect) {
-            errors.push(not_supported(format!("{at}.effect"), effect, &effects));
+    if let Some(class) = spec["runtimeClassName"].as_str() {
+        errors.extend(each_message(&format!("{path}.runtimeClassName"), class, subdomain_errors(class)));
+    }
+    if let Some(policy) = spec["preemptionPolicy"].as_str() {
+        let policies = ["PreemptLowerPriority", "Never"];
+        let field = format!("{path}.preemptionPolicy");
+        if policy.is_empty() {
+            errors.push(required(field, ""));
+        } else if !policies.contains(&policy) {
+            errors.push(not_supported(field, policy, &policies));
         }
     }
+    resources::overhead(&spec["overhead"], &format!("{path}.overhead"), errors);
 }
 
-/// Matches `ValidateVolumes` without the sources' own fields; returns the names.
-fn validate_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError>) -> BTreeSet<&'a str> {
-    let mut names = BTreeSet::new();
-    for (index, volume) in list(spec, "volumes").iter().enumerate() {
-        let at = format!("{path}.volumes[{index}]");
-        let before = errors.len();
-        // Sources are checked in the order of the Go struct, of which these are the common ones.
-        let order = ["emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "downwardAPI"];
-        let mut sources: Vec<&str> = volume
-            .as_object()
-            .into_iter()
-            .flat_map(|f| f.keys())
-            .map(String::as_str)
-            .filter(|k| *k != "name")
-            .collect();
-        sources.sort_by_key(|name| order.iter().position(|o| o == name).unwrap_or(order.len()));
-        for source in sources.iter().skip(1) {
-            errors.push(forbidden(format!("{at}.{source}"), "may not specify more than 1 volume type"));
-        }
-        for (n, projection) in list(volume, "projected.sources").iter().enumerate() {
-            if !projection["serviceAccountToken"].is_null() && text(spec, "serviceAccountName").is_empty() {
-                let field = format!("{at}.projected.sources[{n}].serviceAccountToken");
-                errors.push(forbidden(field, "must not be specified when serviceAccountName is not set"));
-            }
-        }
-        let name = text(volume, "name");
-        let field = format!("{at}.name");
-        if name.is_empty() {
-            errors.push(required(field.as_str(), ""));
-        } else {
-            errors.extend(each_message(&field, name, dns_label_errors(name)));
-        }
-        if names.contains(name) {
-            errors.push(duplicate(field, name));
-        }
-        // Only valid volumes can be mounted.
-        if errors.len() == before {
-            names.insert(name);
-        }
-    }
-    names
-}
-
-/// Warnings about a Pod's spec at `path`. Matches `GetWarningsForPodSpec` for a negative grace period only.
-pub(super) fn warnings(spec: &Value, path: &str) -> Vec<String> {
-    let negative = number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0);
-    let warning = format!(
-        "{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-    );
-    negative.then_some(warning).into_iter().collect()
+/// The containers of all kinds with their paths, in the order of upstream's `VisitContainersWithPath`.
+fn containers_with_paths<'a>(spec: &'a Value, path: &str) -> impl Iterator<Item = (&'a Value, String)> {
+    let path = path.to_owned();
+    ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(move |name| {
+        let path = path.clone();
+        list(spec, name).iter().enumerate().map(move |(n, container)| (container, format!("{path}.{name}[{n}]")))
+    })
 }

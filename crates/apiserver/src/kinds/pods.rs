@@ -28,6 +28,7 @@ impl Kind for Pods {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
+        pod_spec::drop_disabled(object);
         admit(object);
         let class = qos_class(object);
         object["status"] = json!({"phase": "Pending", "qosClass": class});
@@ -45,7 +46,7 @@ impl Kind for Pods {
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        pod_spec::validate(&object["spec"], "spec")
+        pod_spec::validate_pod(object)
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
@@ -68,7 +69,7 @@ impl Kind for Pods {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         let name = name_warning(object, "the Pod's hostname");
-        name.into_iter().chain(pod_spec::warnings(&object["spec"], "spec")).collect()
+        name.into_iter().chain(pod_spec::warnings(object, "")).collect()
     }
 
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {

@@ -66,6 +66,12 @@ fn parse_suffix(suffix: &str) -> Option<(Family, i128, i32)> {
 }
 
 impl Quantity {
+    /// The sum, in the form of this one unless it is zero. Matches `Quantity.Add`.
+    pub(super) fn plus(self, other: Self) -> Self {
+        let family = if self.milli == 0 { other.family } else { self.family };
+        Self { milli: self.milli.saturating_add(other.milli), family }
+    }
+
     /// The canonical text. Binary quantities below 1024, and fractions, are written decimally.
     pub(super) fn text(self) -> String {
         let units = self.milli / 1000;

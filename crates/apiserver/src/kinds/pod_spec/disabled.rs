@@ -1,0 +1,75 @@
+//! The fields of a Pod that kube-apiserver drops, since their feature gates are off by default.
+//!
+//! Guarantees: matches `dropDisabledFields` of k8s.io/kubernetes `pkg/api/pod/util.go` for an object that has none of them yet.
+
+use serde_json::Value;
+
+/// Annotations of old releases, which are dropped, too. Matches `DropInitContainerAnnotations`.
+const ANNOTATIONS: [&str; 4] = [
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+];
+
+/// Drops the fields and annotations from a Pod or a Pod template.
+pub(in crate::kinds) fn drop(pod: &mut Value) {
+    for annotation in ANNOTATIONS {
+        remove(pod, "metadata.annotations", annotation);
+    }
+    let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    remove(spec, "", "schedulingGroup");
+    remove(spec, "", "evictionResponders");
+    each(spec, "volumes", of_volume);
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        each(spec, list, of_container);
+    }
+}
+
+/// Removes a field of the object at a path of fields.
+fn remove(object: &mut Value, path: &str, name: &str) {
+    let pointer = if path.is_empty() { String::new() } else { format!("/{}", path.replace('.', "/")) };
+    if let Some(fields) = object.pointer_mut(&pointer).and_then(Value::as_object_mut) {
+        fields.remove(name);
+    }
+}
+
+fn each(object: &mut Value, list: &str, mut apply: impl FnMut(&mut Value)) {
+    object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().for_each(&mut apply);
+}
+
+fn of_volume(volume: &mut Value) {
+    remove(volume, "emptyDir", "mode");
+    for kind in ["secret", "configMap", "downwardAPI", "projected"] {
+        let Some(source) = volume.get_mut(kind) else { continue };
+        remove(source, "", "defaultUser");
+        each(source, "items", |item| remove(item, "", "user"));
+        each(source, "sources", |one| {
+            for kind in ["secret", "configMap", "downwardAPI"] {
+                if let Some(source) = one.get_mut(kind) {
+                    each(source, "items", |item| remove(item, "", "user"));
+                }
+            }
+            for kind in ["serviceAccountToken", "clusterTrustBundle", "podCertificate"] {
+                remove(one, kind, "user");
+            }
+        });
+    }
+}
+
+fn of_container(container: &mut Value) {
+    each(container, "volumeMounts", |mount| remove(mount, "", "bindMountOptions"));
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        remove(container, &format!("{probe}.httpGet"), "protocol");
+        remove(container, &format!("{probe}.grpc"), "mode");
+    }
+    for handler in ["postStart", "preStop"] {
+        remove(container, &format!("lifecycle.{handler}.httpGet"), "protocol");
+    }
+    if container.pointer("/lifecycle/stopSignal").is_some() {
+        remove(container, "lifecycle", "stopSignal");
+        if container["lifecycle"].as_object().is_some_and(serde_json::Map::is_empty) {
+            remove(container, "", "lifecycle");
+        }
+    }
+}
