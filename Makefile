@@ -34,7 +34,7 @@ COSIGN_VERSION := v3.1.3
 KREW_VERSION := v0.4.3
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure hostile soak mutants bench bench-size
-.PHONY: pods-test oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
+.PHONY: pods-test oracle mutations vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
 .PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test instances-test
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
@@ -116,6 +116,10 @@ vectors: ## New test vectors from upstream's code; KUBERNETES=v1.37.2 SEED=7 VEC
 
 vectors-compare: ## The recorded answers in tests/vectors, beside those of KUBERNETES
 	tests/vectors/generate/run $(KUBERNETES) --inputs=tests/vectors --compare
+
+# Five minutes, after `make fixture`.
+mutations: ## Mutations of every field below a Job's spec, on the embedded API server and on the real one; SEED=2
+	TRUTH_MUTATIONS=all TRUTH_SEED=$(SEED) REQUIRE_FIXTURE=1 cargo test --locked --test truth -- mutations
 
 # `cargo test` compares 200.
 oracle: ## 10,000 random schedules with a calendar, beside a walk over all dates

@@ -73,9 +73,9 @@ pub enum Command {
     Trigger(Target, Box<trigger::Request>),
     /// Suspend a CronJob, or resume it.
     SetSuspended(Target, bool, ControllerFlags),
-    /// Check manifests; with those in the directories below if the last is true.
+    /// Check manifests.
     #[cfg(feature = "dev")]
-    Check(Vec<PathBuf>, check::Rules, check::CheckFormat, bool),
+    Check(check::Inputs, check::Rules, check::CheckFormat),
     /// Say what may follow the typed words.
     Complete(kubectl::Completion),
     /// Write manual pages into files of these names in a directory.
@@ -98,6 +98,10 @@ pub enum CliError {
     #[cfg(feature = "dev")]
     #[error(transparent)]
     Manifest(#[from] crate::dev::manifests::ManifestError),
+    /// Manifests cannot be rendered.
+    #[cfg(feature = "dev")]
+    #[error(transparent)]
+    Render(#[from] check::rendered::RenderError),
     /// No client for the cluster could be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -165,9 +169,12 @@ pub fn run(
         Command::Trigger(target, request) => wait(trigger::trigger(target, request, clock, print)),
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
-        Command::Check(paths, rules, format, recursive) => {
-            let (sources, unreadable) = check::sources::read_each(paths, *recursive)?;
-            let (sources, left_out) = check::repository::part(paths, sources);
+        Command::Check(inputs, rules, format) => {
+            let (sources, unreadable) = check::sources::read_each(&inputs.files, inputs.recursive)?;
+            let (mut sources, left_out) = check::repository::part(&inputs.files, sources);
+            for rendered in &inputs.rendered {
+                sources.push(rendered.read()?);
+            }
             let report = check::check(&sources, rules, clock.now()).leaving_out(left_out).without(&unreadable);
             Ok(Answer { text: report.render(*format), is_good: !report.fails(rules) })
         }

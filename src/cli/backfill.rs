@@ -18,9 +18,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use kube::Client;
 use serde::Serialize;
 
-use super::cluster::{ControllerFlags, Scope};
+use super::cluster::{self, ControllerFlags, Scope};
 use super::explain::InCharge;
 use super::explain::read::{Target, find_in_charge, list};
+use super::next::cron_jobs::Given;
 use super::output::{Format, count, moment};
 use super::{Answer, CliError, trigger};
 use crate::api::backfill::Backfill;
@@ -32,10 +33,10 @@ use run::{ClusterCronJob, Run, Stored, decode_job};
 use watch::{End, JobWatch};
 
 /// What a backfill does, and how it tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The slots.
-    pub question: Question,
+    /// The slots. Local times are in the zone of the CronJob.
+    pub question: Question<Given>,
     /// Whether only the plan is printed.
     pub dry_run: bool,
     /// Lines for people, or JSON, one object a line.
@@ -137,7 +138,11 @@ pub async fn backfill_with(
     if let Some(refusal) = plan::refusal(&stored.cron_job, request.question.zone) {
         return Err(place.refused(refusal));
     }
-    if let Some(line) = whose(&place, &json, clock.now()).await {
+    let zone_of = |cron_job: &CronJob| cron_job.schedule(request.question.zone).and_then(schedule::Schedule::zone);
+    let zone = zone_of(&stored.cron_job).unwrap_or(request.question.zone);
+    let question = request.question.in_zone(zone).map_err(|cause| place.refused(cause))?;
+    let now = cluster::now(client, clock).await;
+    if let Some(line) = whose(&place, &json, now).await {
         note(&PlainText::lines([line]));
     }
     let collection = controller_kind.child.path(Some(namespace));
@@ -147,8 +152,8 @@ pub async fn backfill_with(
         .filter_map(|raw| decode_job(raw.get()).ok())
         .map(|(job, backfill)| (Arc::new(job), backfill))
         .collect();
-    let mut screen = Screen::new(request, &stored, print);
-    let Some(next) = prepare(&place, &stored, &jobs, request, clock, &mut screen)? else {
+    let mut screen = Screen::new(request.format, zone, &stored, print);
+    let Some(next) = prepare(&place, &stored, &jobs, &question, now, &mut screen)? else {
         return Ok(Answer { text: PlainText::default(), is_good: true });
     };
     let (running, tally) = found(&jobs, &next);
@@ -163,7 +168,7 @@ pub async fn backfill_with(
     let watch = JobWatch::start(client, controller_kind.child, namespace, is_child);
     let mut run = Run {
         place,
-        question: &request.question,
+        question: &question,
         clock,
         watch,
         stored: stored.record,
@@ -205,11 +210,11 @@ fn prepare(
     place: &ClusterCronJob<'_>,
     stored: &Stored,
     jobs: &[(Arc<Job>, Option<String>)],
-    request: &Request,
-    clock: &dyn Clock,
+    question: &Question,
+    now: DateTime<Utc>,
     screen: &mut Screen<'_>,
 ) -> Result<Option<Backfill>, CliError> {
-    let Question { from, to, again, .. } = request.question;
+    let Question { from, to, again, .. } = *question;
     let holder = trigger::word(rand::random());
     if let Some(stored) = &stored.record.current {
         if (stored.from, stored.to, stored.again) != (from, to, again) {
@@ -229,7 +234,7 @@ fn prepare(
         return Ok(Some(Backfill { holder, ..stored.clone() }));
     }
     let jobs: Vec<Arc<Job>> = jobs.iter().map(|(job, _)| Arc::clone(job)).collect();
-    let plan = plan::plan(&stored.cron_job, &jobs, &stored.record, &request.question, clock.now());
+    let plan = plan::plan(&stored.cron_job, &jobs, &stored.record, question, now);
     let plan = plan.map_err(|cause| place.refused(cause))?;
     screen.plan(&plan);
     let left = plan.chosen().to_vec();
@@ -275,12 +280,16 @@ struct Screen<'a> {
 const BAR: usize = 30;
 
 impl<'a> Screen<'a> {
-    fn new(request: &Request, stored: &Stored, print: &'a mut dyn FnMut(&PlainText) -> bool) -> Self {
-        let (cron_job, local) = (&stored.cron_job, request.question.zone);
-        let zone = cron_job.schedule(local).and_then(schedule::Schedule::zone).unwrap_or(local);
+    fn new(
+        format: Format,
+        zone: schedule::Zone,
+        stored: &Stored,
+        print: &'a mut dyn FnMut(&PlainText) -> bool,
+    ) -> Self {
+        let cron_job = &stored.cron_job;
         let object = format!("{} {}", cron_job.controller_kind.parent.kind, cron_job.object_name());
-        let on_terminal = request.format == Format::Table && error_output().is_terminal();
-        Self { print, format: request.format, on_terminal, object, zone }
+        let on_terminal = format == Format::Table && error_output().is_terminal();
+        Self { print, format, on_terminal, object, zone }
     }
 
     fn line(&mut self, line: &Line<'_>, lines: &[String]) -> bool {

@@ -16,12 +16,14 @@ mod manifest;
 mod mistakes;
 mod near_kinds;
 mod policies;
+pub mod rendered;
 pub mod repository;
 pub mod sources;
 mod times;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
@@ -38,6 +40,7 @@ pub use code::Code;
 use lines::Lines;
 use load::Load;
 use manifest::{Kind, Served};
+use rendered::Rendered;
 use repository::LeftOut;
 
 /// A text with manifests.
@@ -47,6 +50,17 @@ pub struct Source {
     pub file: String,
     /// Its content.
     pub text: String,
+}
+
+/// What is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inputs {
+    /// Files and directories; `-` is stdin.
+    pub files: Vec<PathBuf>,
+    /// Whether the directories below these are read, too.
+    pub recursive: bool,
+    /// What other programs render.
+    pub rendered: Vec<Rendered>,
 }
 
 /// An output format of `check`.

@@ -28,7 +28,7 @@ use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::{connect_for_person, connect_to_read};
 
 /// How far the machine's clock may be from what the server says, in whole seconds, and count as the same.
-const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
+pub(super) const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
 
 /// The flags of the controller on which its decisions depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use schedule::parse_duration;
 use schedule::{Schedule, Zone};
 
 #[cfg(feature = "dev")]
-use super::check::{CheckFormat, Rules, Severity};
+use super::check::{CheckFormat, Inputs, Rules, Severity, rendered::Rendered};
 use super::dispatch::{Invocation, no_command};
 use super::kubectl::Program;
 use super::next::cron_jobs::Given;
@@ -205,6 +205,14 @@ struct Check {
     /// Refused, with the advice to use -f.
     #[arg(value_name = "FILE", num_args = 0.., hide = true)]
     word: Vec<String>,
+
+    /// Check what kubectl kustomize makes of this directory; may be repeated
+    #[arg(short = 'k', long, value_name = "DIR", action = ArgAction::Append, value_hint = ValueHint::DirPath)]
+    kustomize: Vec<String>,
+
+    /// Check what helm template makes of this chart; may be repeated
+    #[arg(long, value_name = "CHART", action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
+    helm: Vec<String>,
 
     /// Read the directories below that of -f too.
     #[arg(short = 'R', long, value_name = "BOOL", default_value = "false")]
@@ -438,7 +446,18 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
             raw.word.join(",")
         )));
     }
-    if files.is_empty() {
+    let kustomizations = raw.kustomize.iter().cloned().map(Rendered::Kustomization);
+    let rendered: Vec<Rendered> = kustomizations.chain(raw.helm.iter().cloned().map(Rendered::Chart)).collect();
+    for (flag, values, what) in [
+        ("kustomize", &raw.kustomize, "the path of a directory"),
+        ("helm", &raw.helm, "the path or the name of a chart"),
+    ] {
+        // The program that renders it would take it for a flag.
+        for value in values.iter().filter(|value| value.is_empty() || value.starts_with('-')) {
+            faults.add(flag, value, what);
+        }
+    }
+    if files.is_empty() && rendered.is_empty() {
         let what =
             "-f is missing; give the path of a file or of a directory, or - for stdin, as in check -f cronjobs.yaml";
         return Err(UsageError::one(what.to_owned()));
@@ -473,7 +492,8 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
     };
     let files = files.into_iter().map(PathBuf::from).collect();
     let format = format.unwrap_or(CheckFormat::Report(Format::Table));
-    Ok(cli(Command::Check(files, rules, format, recursive.unwrap_or_default())))
+    let inputs = Inputs { files, recursive: recursive.unwrap_or_default(), rendered };
+    Ok(cli(Command::Check(inputs, rules, format)))
 }
 
 fn completion(program: Program, raw: &Completion) -> Result<Invocation, UsageError> {

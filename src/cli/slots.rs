@@ -65,6 +65,7 @@ pub(crate) struct Judged {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Slots {
+    /// That of the first CronJob.
     since: DateTime<FixedOffset>,
     cron_jobs: Vec<OfCronJob>,
 }
@@ -77,6 +78,7 @@ pub(crate) struct OfCronJob {
     name: String,
     /// Which controller runs it.
     controller: InCharge,
+    since: DateTime<FixedOffset>,
     slots: Vec<Entry>,
     /// Whether there were older slots since the time, too many to tell.
     cut: bool,
@@ -93,10 +95,19 @@ struct Entry {
     why: String,
 }
 
-/// What became of the slots of `known` in (`since`, `now`]. `local` is the zone of the controller.
-pub fn slots(known: &[Known], local: Zone, since: DateTime<Utc>, now: DateTime<Utc>) -> Slots {
-    let cron_jobs = known.iter().map(|known| History::new(known, local, now).told(since)).collect();
-    Slots { since: local.at(since), cron_jobs }
+/// What became of the slots of `known` in (`since`, `now`]. `local` is the zone of the controller. A time without a zone is in that of
+/// each CronJob.
+pub fn slots(known: &[Known], local: Zone, since: Since, now: DateTime<Utc>) -> Slots {
+    let mut begin = None;
+    let cron_jobs = known.iter().map(|known| {
+        let history = History::new(known, local, now);
+        let own = since.time(now, history.case.zone);
+        begin.get_or_insert_with(|| history.case.zone.at(own));
+        history.told(own)
+    });
+    let cron_jobs: Vec<OfCronJob> = cron_jobs.collect();
+    let since = begin.unwrap_or_else(|| local.at(since.time(now, local)));
+    Slots { since, cron_jobs }
 }
 
 /// A CronJob with what tells of its slots.
@@ -132,7 +143,8 @@ impl<'a> History<'a> {
             }
         }
         let Explanation { kind, namespace, name, controller, .. } = &self.explanation;
-        OfCronJob { kind, namespace: namespace.clone(), name: name.clone(), controller: *controller, slots, cut }
+        let (namespace, name, since) = (namespace.clone(), name.clone(), self.case.zone.at(since));
+        OfCronJob { kind, namespace, name, controller: *controller, since, slots, cut }
     }
 
     /// The slots in (`since`, `until`] that have come, at most the newest `most`, and whether there were more.
@@ -236,7 +248,12 @@ fn by(controller: InCharge) -> String {
 
 impl Report for Slots {
     fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("Since {}:", self.since.format(MOMENT))];
+        let is_one_time = self.cron_jobs.iter().all(|of| of.since == self.since);
+        let mut lines = vec![if is_one_time {
+            format!("Since {}:", self.since.format(MOMENT))
+        } else {
+            format!("Since {} in the zone of each CronJob:", self.since.format("%Y-%m-%d %H:%M"))
+        }];
         for of in &self.cron_jobs {
             lines.extend([String::new(), format!("{} {}/{}{}", of.kind, of.namespace, of.name, by(of.controller))]);
             if of.cut {
@@ -278,7 +295,7 @@ pub async fn read(scope: &Scope, flags: &ControllerFlags, since: Since, clock: &
     let name = scope.name.as_deref();
     let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), name, flags).await?;
     let now = cluster::now(&client, clock).await;
-    Ok(slots(&known, flags.zone, since.time(now), now))
+    Ok(slots(&known, flags.zone, since, now))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod scalars;
 mod text;
 mod yaml;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use http::Method;
 use kube::Client;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{ControllerKind, crd};
@@ -156,7 +157,7 @@ pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, Manifest
     Ok(manifests)
 }
 
-/// Loads files, and the manifests in directories in name order, as `kubectl apply -f` does.
+/// Loads files, stdin for `-`, and the manifests in directories in name order, as `kubectl apply -f` does.
 ///
 /// # Errors
 /// The first file that cannot be read or is not a manifest.
@@ -164,10 +165,20 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for path in paths {
         for file in files(path, false)?.0 {
-            manifests.extend(parse(&path_text(&file), &text_of(&file)?)?);
+            manifests.extend(parse(&name_of(&file), &text_of(&file)?)?);
         }
     }
     Ok(manifests)
+}
+
+/// Whether a path is that of stdin.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The name of a file in messages.
+pub(crate) fn name_of(path: &Path) -> String {
+    if is_stdin(path) { "stdin".to_owned() } else { path_text(path) }
 }
 
 /// The text of a file, or of stdin for `-`.
@@ -176,7 +187,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
 /// When it cannot be read.
 pub(crate) fn text_of(path: &Path) -> Result<String, ManifestError> {
     let mut bytes = Vec::new();
-    let read = if path.as_os_str() == "-" {
+    let read = if is_stdin(path) {
         std::io::stdin().read_to_end(&mut bytes).map(drop)
     } else {
         std::fs::read(path).map(|read| bytes = read)
@@ -184,14 +195,14 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ManifestError> {
     read.and_then(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
 }
 
-/// The file itself, or the manifests in a directory in name order; those in the directories below it too if `recursive`, and for
+/// The file itself or stdin, or the manifests in a directory in name order; those in the directories below it too if `recursive`, and for
 /// each of those that cannot be read an error.
 ///
 /// # Errors
 /// When the path cannot be read, or the directory contains no manifest.
 pub(crate) fn files(path: &Path, recursive: bool) -> Result<(Vec<PathBuf>, Vec<ManifestError>), ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
-    if !std::fs::metadata(path).map_err(error)?.is_dir() {
+    if is_stdin(path) || !std::fs::metadata(path).map_err(error)?.is_dir() {
         return Ok((vec![path.to_owned()], Vec::new()));
     }
     let (mut files, mut directories, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
@@ -286,8 +297,8 @@ fn judge(place: &Position, object: &Value) -> Result<(), ManifestError> {
     }
 }
 
-/// Applies manifests: namespaces first, then definitions of kinds, then everything else. Existing objects are updated if
-/// `overwrite`, and otherwise kept. Objects of kinds that the server does not serve, and definitions of kinds
+/// Applies manifests: namespaces first, then definitions of kinds, then everything else. A namespace that objects are in and that
+/// does not exist is made. Existing objects are updated if `overwrite`, and otherwise kept. Objects of kinds that the server does not serve, and definitions of kinds
 /// that it cannot serve, are skipped, each with a warning.
 ///
 /// # Errors
@@ -297,6 +308,7 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
     let rank = |kind: &Value| first.iter().position(|first| kind == first).unwrap_or(first.len());
     manifests.sort_by_key(|manifest| rank(&manifest.object["kind"]));
     let client = server.client();
+    let mut known = HashSet::from(["default".to_owned()]);
     for manifest in manifests {
         let Some(target) = Target::new(&server.resources(), &manifest.object) else {
             let (kind, api_version) = (&manifest.object["kind"], &manifest.object["apiVersion"]);
@@ -304,6 +316,9 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
             continue;
         };
         let is_definition = manifest.object["kind"] == "CustomResourceDefinition";
+        if let Some(namespace) = target.namespace.clone().filter(|namespace| known.insert(namespace.clone())) {
+            make_namespace(&client, &namespace, &manifest.place).await;
+        }
         match apply_one(&client, &target, manifest.object, overwrite).await {
             Ok(()) => {}
             // Then the objects of its kind are skipped, too.
@@ -316,10 +331,20 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
     Ok(())
 }
 
+/// Makes a namespace that no manifest defines. A refusal is told with the object that is in it.
+async fn make_namespace(client: &Client, name: &str, place: &Position) {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let path = format!("/api/v1/namespaces?fieldManager={MANAGER}");
+    if send::<IgnoredAny>(client, Method::POST, &path, JSON, &object).await.is_ok() {
+        info!(%place, namespace = name, "made a namespace that no manifest defines");
+    }
+}
+
 /// The API path of an object.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     collection: String,
+    namespace: Option<String>,
     name: String,
 }
 
@@ -337,6 +362,10 @@ impl Target {
         };
         Some(Self {
             collection: format!("{root}/{api_version}{scope}/{}", resource.plural),
+            namespace: resource
+                .namespaced
+                .then(|| text("/metadata/namespace").to_owned())
+                .filter(|name| !name.is_empty()),
             name: text("/metadata/name").to_owned(),
         })
     }

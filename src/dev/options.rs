@@ -68,9 +68,9 @@ pub enum Request {
     override_usage = "cronjob-controller dev [flags]"
 )]
 struct RawFlags {
-    /// A manifest (YAML or JSON), or a directory of them, to apply to a new cluster, which is one without a state in
-    /// --data-dir; may be repeated and takes commas [default: samples for the controllers]
-    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR", action = ArgAction::Append, verbatim_doc_comment)]
+    /// A manifest (YAML or JSON), a directory of them, or - for stdin, to apply to a new cluster, which is one without a state
+    /// in --data-dir; may be repeated and takes commas [default: samples for the controllers]
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", action = ArgAction::Append, verbatim_doc_comment)]
     filename: Vec<String>,
 
     /// The port of the API server on 127.0.0.1. 0 takes a free one.

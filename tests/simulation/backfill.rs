@@ -14,6 +14,7 @@ use cronjob_controller::api::Manage;
 use cronjob_controller::api::policy::{MAX_CONCURRENT, REPLACE_WAITS};
 use cronjob_controller::cli::backfill::plan::Question;
 use cronjob_controller::cli::backfill::{Request, backfill_with};
+use cronjob_controller::cli::next::cron_jobs::Given;
 use cronjob_controller::cli::output::Format;
 use cronjob_controller::client;
 use futures::FutureExt as _;
@@ -156,8 +157,8 @@ pub fn call(sim: &Arc<Sim>, edit: usize, at: Millis) {
         time - TimeDelta::seconds(time.timestamp() % 60) - TimeDelta::nanoseconds(time.timestamp_subsec_nanos().into())
     };
     let question = Question {
-        from: minute(backfill.minutes.0),
-        to: minute(backfill.minutes.1),
+        from: Given::Instant(minute(backfill.minutes.0)),
+        to: Given::Instant(minute(backfill.minutes.1)),
         zone: local_zone().0,
         seed: "".into(),
         max_active: backfill.max_active,

@@ -202,6 +202,17 @@ fn parse(body: &str) -> Value {
     lines.ok().filter(|lines| !lines.is_empty()).map_or_else(|| json!(body), Value::Array)
 }
 
+/// Sends one request. Returns the status, the warnings and the body.
+pub async fn exchange(client: &kube::Client, request: &Request) -> Result<(u16, Vec<String>, String), String> {
+    let raw = send(client, request, None).await?;
+    let quoted = |warning: &String| {
+        let (_, quoted) = warning.split_once('"')?;
+        Some(quoted.strip_suffix('"')?.replace("\\\"", "\"").replace("\\\\", "\\"))
+    };
+    let warnings = raw.headers.get("warning").into_iter().flatten().filter_map(quoted).collect();
+    Ok((raw.status, warnings, raw.body))
+}
+
 async fn send(
     client: &kube::Client,
     request: &Request,

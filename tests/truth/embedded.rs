@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use super::compare::Recording;
 use super::drive::{self, Target};
 use super::dsl::Scenario;
+use super::mutations;
 
 struct Embedded {
     server: ApiServer,
@@ -34,6 +35,21 @@ impl Target for Embedded {
 
 /// Runs the scenarios in sequence against one server.
 pub fn ask(scenarios: &[Scenario]) -> Result<Recording, String> {
+    on_server(async |target| {
+        let mut answers = Recording::new();
+        for scenario in scenarios {
+            answers.insert(scenario.name.to_owned(), drive::run(target, scenario).await?);
+        }
+        Ok(answers)
+    })
+}
+
+/// Creates mutated objects.
+pub fn ask_mutations(objects: &mutations::Objects) -> Result<Vec<mutations::Answer>, String> {
+    on_server(async |target| mutations::ask(target, objects).await)
+}
+
+fn on_server<T>(work: impl AsyncFnOnce(&dyn Target) -> Result<T, String>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -43,11 +59,6 @@ pub fn ask(scenarios: &[Scenario]) -> Result<Recording, String> {
         let start = Utc.with_ymd_and_hms(2026, 1, 15, 10, 0, 30).single().expect("a time that exists");
         let clock = TestClock::new(start);
         let config = Config { discovery: Some(discovery::respond), ..Config::new(clock.clone(), kinds::builtin()) };
-        let target = Embedded { server: ApiServer::new(config), clock };
-        let mut answers = Recording::new();
-        for scenario in scenarios {
-            answers.insert(scenario.name.to_owned(), drive::run(&target, scenario).await?);
-        }
-        Ok(answers)
+        work(&Embedded { server: ApiServer::new(config), clock }).await
     })
 }

@@ -15,6 +15,7 @@ mod drive;
 mod dsl;
 mod embedded;
 mod known;
+mod mutations;
 mod normalize;
 mod real;
 mod script;
@@ -54,7 +55,11 @@ fn main() -> ExitCode {
     });
     println!("truth: {} scenarios, {} requests", scenarios.len(), requests.sum::<usize>());
     let is_whole = filters.is_empty();
-    match run(&scenarios, is_whole, has("--record"), has("--no-real")) {
+    let asks_for_mutations = is_whole || filters.iter().any(|filter| "mutations".contains(filter.as_str()));
+    let result =
+        if scenarios.is_empty() { Ok(()) } else { run(&scenarios, is_whole, has("--record"), has("--no-real")) };
+    let mutated = if asks_for_mutations { mutate(has("--record"), has("--no-real")) } else { Ok(()) };
+    match result.and(mutated) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             println!("truth: FAILED: {why}");
@@ -103,6 +108,41 @@ fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real:
     let whole = concat!(env!("CARGO_TARGET_TMPDIR"), "/truth-embedded.json");
     std::fs::write(whole, compare::to_text(&answers)).map_err(|why| format!("{whole}: {why}"))?;
     report(&recorded, &answers, is_whole).inspect_err(|_| println!("truth: the whole answers are in {whole}"))
+}
+
+/// Compares how the two servers judge mutated objects.
+fn mutate(is_recording: bool, without_real: bool) -> Result<(), String> {
+    let objects = mutations::Objects::drawn()?;
+    let started = Instant::now();
+    let here = embedded::ask_mutations(&objects)?;
+    println!("mutations: the embedded server answered in {:.1} s", started.elapsed().as_secs_f64());
+    match binary::find() {
+        Ok(binary) if !without_real => {
+            let started = Instant::now();
+            let real = on_real(&binary, async |target| mutations::ask(target, &objects).await)?;
+            println!("mutations: the real server answered in {:.1} s", started.elapsed().as_secs_f64());
+            if is_recording {
+                mutations::record(&objects, &real)?;
+            }
+            mutations::compare(&objects, &real, &here)
+        }
+        Err(why) if is_required("REQUIRE_FIXTURE") => Err(why),
+        _ => match mutations::recorded(&objects) {
+            Some(recorded) => mutations::compare_recorded(&objects, &recorded, &here),
+            None => Err("these mutations have no recorded answers; build the fixture (make fixture)".to_owned()),
+        },
+    }
+}
+
+/// Runs `work` against the real control plane.
+fn on_real<T>(binary: &std::path::Path, work: impl AsyncFnOnce(&real::Real) -> Result<T, String>) -> Result<T, String> {
+    // Both kube's client and rcgen need one; a second installation is harmless.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
+    runtime.block_on(async {
+        let target = real::Real::start(binary).await?;
+        work(&target).await
+    })
 }
 
 fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(), String> {
@@ -158,19 +198,15 @@ fn read_recording() -> Result<Recording, String> {
 
 fn ask_real<'a>(binary: &std::path::Path, scenarios: impl Iterator<Item = &'a Scenario>) -> Result<Recording, String> {
     let (alone, together): (Vec<_>, Vec<_>) = scenarios.partition(|scenario| scenario.alone);
-    // Both kube's client and rcgen need one; a second installation is harmless.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
-    runtime.block_on(async {
-        let target = real::Real::start(binary).await?;
+    on_real(binary, async |target| {
         let mut answers = Recording::new();
-        let together = together.into_iter().map(|scenario| one(&target, scenario));
+        let together = together.into_iter().map(|scenario| one(target, scenario));
         let mut running = futures::stream::iter(together).buffer_unordered(8);
         while let Some(result) = running.next().await {
             answers.extend([result?]);
         }
         for scenario in alone {
-            answers.extend([one(&target, scenario).await?]);
+            answers.extend([one(target, scenario).await?]);
         }
         Ok(answers)
     })

@@ -9,7 +9,8 @@
 //! this module is pure: an attempt at a write stops at a call that has no answer yet (`pending_write`).
 //!
 //! Known differences: deletions do not call webhooks. A mutating webhook is not called again after another one has changed the
-//! object (`reinvocationPolicy`). Configurations that select by anything but rules are rejected on creation.
+//! object (`reinvocationPolicy`). The expressions of `matchConditions` are not evaluated: such a webhook is called whatever they
+//! say, of which a warning tells on creation.
 //!
 //! Matches k8s.io/apiserver `pkg/admission/plugin/webhook` (`mutating/dispatcher.go`, `validating/dispatcher.go`,
 //! `request/admissionreview.go`, `errors/statuserror.go`, `predicates/rules`).
@@ -21,20 +22,22 @@ use apimachinery::status::{self, Cause, Details, Result, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::body;
+use super::kinds::label_selector_matches;
 use super::meta;
 use super::patch::json_patch;
 use super::pending_write::{PendingWrite, WebhookAnswer, WebhookCall};
 use super::rest::{Target, WriteOptions};
-use super::store::Store;
+use super::store::{Id, Store, key};
 
 /// Sends an AdmissionReview to a webhook and returns its answer, within the webhook's `timeoutSeconds`.
 pub type WebhookCaller = Arc<dyn Fn(WebhookCall) -> BoxFuture<'static, WebhookAnswer> + Send + Sync>;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+const NAMESPACES: &str = "namespaces";
 const GROUP: &str = "admissionregistration.k8s.io";
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -53,6 +56,9 @@ impl Write<'_> {
     /// Calls the mutating webhooks and returns the object with their patches applied.
     pub fn mutate(&self, store: &mut Store, mut object: Value, pending: &mut PendingWrite) -> Result<Value> {
         for webhook in self.concerned(store, MUTATING) {
+            if !self.is_selected(store, &webhook, &object) {
+                continue;
+            }
             let Some(response) = self.ask(store, &webhook, &object, pending)? else { continue };
             let operations = patch_of(&webhook, &response)?;
             if operations.is_empty() {
@@ -70,7 +76,9 @@ impl Write<'_> {
     /// Calls the validating webhooks and returns the first rejection.
     pub fn validate(&self, store: &mut Store, object: &Value, pending: &mut PendingWrite) -> Result<()> {
         for webhook in self.concerned(store, VALIDATING) {
-            self.ask(store, &webhook, object, pending)?;
+            if self.is_selected(store, &webhook, object) {
+                self.ask(store, &webhook, object, pending)?;
+            }
         }
         Ok(())
     }
@@ -86,6 +94,27 @@ impl Write<'_> {
         let objects = configurations.into_iter().flat_map(|all| all.objects.iter()).map(|(_, entry)| entry.object());
         let webhooks = objects.flat_map(|object| object["webhooks"].as_array().cloned().unwrap_or_default());
         webhooks.filter(|webhook| array(&webhook["rules"]).iter().any(|rule| self.is_named_by(rule))).collect()
+    }
+
+    /// Whether the selectors of a webhook choose this write: by the labels of the object, new or old, and of its namespace. Matches
+    /// `namespace.Matcher` and `object.Matcher`.
+    fn is_selected(&self, store: &Store, webhook: &Value, object: &Value) -> bool {
+        let Target { resource, namespace, .. } = self.target;
+        let chooses = |selector: &Value, object: &Value| {
+            selector.is_null() || label_selector_matches(selector, &object["metadata"]["labels"])
+        };
+        let by_object = &webhook["objectSelector"];
+        let is_object = chooses(by_object, object) || self.old.is_some_and(|old| chooses(by_object, old));
+        let by_namespace = &webhook["namespaceSelector"];
+        let is_namespace = match resource.qualified_name() {
+            name if name == NAMESPACES => chooses(by_namespace, object),
+            _ if !resource.namespaced || by_namespace.as_object().is_none_or(Map::is_empty) => true,
+            _ => {
+                let id = Id { collection: NAMESPACES.to_owned(), key: key("", namespace) };
+                store.get(&id).is_some_and(|found| chooses(by_namespace, &found))
+            }
+        };
+        is_object && is_namespace
     }
 
     /// Matches `rules.Matcher`.

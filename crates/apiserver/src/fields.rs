@@ -24,7 +24,11 @@ pub struct FieldSet(Map<String, Value>);
 const SELF: &str = ".";
 
 /// Maps that field managers own as a whole (`x-kubernetes-map-type: atomic`).
-const ATOMIC_MAPS: [&str; 16] = [
+const ATOMIC_MAPS: [&str; 20] = [
+    "matchConstraints",
+    "matchResources",
+    "paramKind",
+    "paramRef",
     "selector",
     "labelSelector",
     "nodeSelector",
@@ -44,7 +48,7 @@ const ATOMIC_MAPS: [&str; 16] = [
 ];
 
 /// Lists whose items field managers own as a whole.
-const ATOMIC_ITEMS: [&str; 2] = ["ownerReferences", "imagePullSecrets"];
+const ATOMIC_ITEMS: [&str; 3] = ["ownerReferences", "imagePullSecrets", "variables"];
 
 /// How a list is merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +76,7 @@ pub fn list_shape(resource: &Resource, path: &[&str]) -> ListShape {
     let last = path.last().copied().unwrap_or_default();
     match (path.len().checked_sub(2).map(|parent| path[parent]), last) {
         (Some("metadata"), "ownerReferences") => return ListShape::Keyed(vec!["uid"]),
-        (Some("metadata"), "finalizers") => return ListShape::Set,
+        (Some("metadata"), "finalizers") | (_, "validationActions") => return ListShape::Set,
         _ => {}
     }
     if resource.strategy.is_atomic_list(path) {

@@ -6,7 +6,7 @@
 //! hundred objects, and the tests compare with it. Nothing here does I/O or reads a clock.
 //!
 //! Known differences: a rejected change of an immutable Pod template prints the wire form and not upstream's internal types.
-//! Unknown fields are reported in alphabetical order. Rare fields of a Pod are not validated (see `pod_spec`).
+//! Unknown fields are reported in alphabetical order. See `pod_spec` for Pods.
 
 mod columns;
 mod cron_jobs;
@@ -34,6 +34,7 @@ mod types;
 
 pub use custom::{DefinitionError, custom};
 pub use extensions::extensions;
+pub(crate) use job_spec::matches as label_selector_matches;
 pub use protobuf::{decode as decode_protobuf, is_protobuf};
 pub use stored::stored;
 pub(super) use types::package;
@@ -168,7 +169,7 @@ trait Kind: Send + Sync + 'static {
     fn validate_status_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
-    fn warnings(&self, _object: &Value) -> Vec<String> {
+    fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
     fn cells(&self, _object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
@@ -231,8 +232,8 @@ impl<K: Kind> Strategy for Served<K> {
         self.0.validate_status_update(object, old)
     }
 
-    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
-        self.0.warnings(object)
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        self.0.warnings(object, old)
     }
 
     fn columns(&self) -> Vec<Column> {
@@ -346,6 +347,11 @@ fn selector_cell(selector: &Value) -> Value {
         return "<none>".into();
     }
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",").into()
+}
+
+/// Whether the spec is new, or differs from that of the stored object.
+fn is_new_spec(object: &Value, old: Option<&Value>) -> bool {
+    old.is_none_or(|old| old["metadata"]["generation"] != object["metadata"]["generation"])
 }
 
 /// Whether an object is being created: only stored objects have a resourceVersion.

@@ -3,6 +3,7 @@
 //! Guarantees: every request gets an answer. At most the allowed size of a body is held in memory. A rejection is a metav1
 //! `Status` wherever the real server sends one, and plain text where the real server sends that.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -332,16 +333,47 @@ fn respond(code: StatusCode, document: Document, output: Output, warnings: &[Str
         (JSON, document.line())
     };
     let mut response = plain(code, content_type, text);
-    let mut sent: Vec<&String> = Vec::new();
-    for warning in warnings {
-        if !sent.contains(&warning) {
-            sent.push(warning);
-            if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", quote(warning))) {
-                response.headers_mut().append(WARNING, value);
-            }
+    for warning in sent(warnings) {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", quote(&warning))) {
+            response.headers_mut().append(WARNING, value);
         }
     }
     response
+}
+
+/// The longest warnings together, and of one of them where they are longer, in characters.
+const ALL_WARNINGS: usize = 4096;
+const ONE_WARNING: usize = 256;
+
+/// The warnings as they are sent: each once, and cut off where they are too long together. Matches `recorder.AddWarning` of
+/// k8s.io/apiserver `pkg/endpoints/filters/warning.go`.
+fn sent(warnings: &[String]) -> Vec<String> {
+    let cut = |warning: &String| warning.chars().take(ONE_WARNING).collect::<String>();
+    let mut seen = HashSet::new();
+    let distinct: Vec<&String> =
+        warnings.iter().filter(|warning| !warning.is_empty() && seen.insert(*warning)).collect();
+    let length = |warning: &str| warning.chars().count();
+    let fits = |written: &mut usize, warning: &&&String| {
+        *written += length(warning);
+        *written <= ALL_WARNINGS
+    };
+    let whole = distinct.iter().scan(0, |written, warning| fits(written, &warning).then_some(())).count();
+    if whole == distinct.len() {
+        return distinct.into_iter().cloned().collect();
+    }
+    // All up to the one that did not fit are shortened, and then others are added until the limit is passed.
+    let (first, others) = distinct.split_at(whole + 1);
+    let mut sent: Vec<String> = first.iter().map(|warning| cut(warning)).collect();
+    let mut written: usize = sent.iter().map(|warning| length(warning)).sum();
+    for warning in others {
+        if written >= ALL_WARNINGS {
+            break;
+        }
+        let short = cut(warning);
+        written += length(&short);
+        sent.push(short);
+    }
+    sent
 }
 
 fn yaml(document: &Value) -> String {

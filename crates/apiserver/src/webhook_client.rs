@@ -35,9 +35,12 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
-use rustls::pki_types::CertificateDer;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::pem::PemObject;
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -142,9 +145,70 @@ fn tls(config: &Value) -> Result<ClientConfig, String> {
         let ca = ca.map_err(|error| format!("caBundle: {error}"))?;
         roots.add(ca).map_err(|error| format!("caBundle: {error}"))?;
     }
+    let own: Vec<_> = CertificateDer::pem_slice_iter(&bundle).filter_map(Result::ok).collect();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    Ok(builder.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth())
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| error.to_string())?;
+    if own.is_empty() {
+        return Ok(builder.with_root_certificates(roots).with_no_client_auth());
+    }
+    let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let inner = inner.map_err(|error| format!("caBundle: {error}"))?;
+    let verifier = Arc::new(AsGo { inner, own });
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// Trusts what Go trusts: also a certificate that is both that of the server and a CA, if `caBundle` has it. Everything else is left
+/// to rustls.
+#[derive(Debug)]
+struct AsGo {
+    inner: Arc<WebPkiServerVerifier>,
+    /// The certificates of `caBundle`.
+    own: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for AsGo {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified = self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        // rustls looks at this after the times and before anything that depends on the issuer.
+        let is_ca = |error: &rustls::Error| error.to_string().contains("CaUsedAsEndEntity");
+        match verified {
+            Err(error) if is_ca(&error) && self.own.iter().any(|own| own == end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, cert, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, cert, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
 }
 
 /// Why a call failed.

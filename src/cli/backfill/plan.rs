@@ -14,19 +14,20 @@ use serde::Serialize;
 
 use crate::api::backfill::{MOST_SLOTS, Record};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
+use crate::cli::next::cron_jobs::Given;
 use crate::cli::output::{MOMENT, count};
 use crate::terminal;
 
 /// The most slots in a range.
 const MOST_PLANNED: usize = 50_000;
 
-/// What is asked of a backfill.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+/// What is asked of a backfill: at instants, or, as a command line has them, at times of which some are local.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question<T = DateTime<Utc>> {
     /// The first time that may be a slot.
-    pub from: DateTime<Utc>,
+    pub from: T,
     /// The last.
-    pub to: DateTime<Utc>,
+    pub to: T,
     /// The controller's zone, in which a schedule without one runs.
     pub zone: Zone,
     /// The controller's `--spread-seed`.
@@ -37,6 +38,19 @@ pub struct Question {
     pub again: bool,
     /// Whether to start slots that may have run.
     pub rerun: bool,
+}
+
+impl Question<Given> {
+    /// The question with local times in the zone of a schedule. The error is a sentence's end.
+    pub(super) fn in_zone(&self, zone: Zone) -> Result<Question, String> {
+        let at = |time: Given| time.in_zone(zone).ok_or_else(|| "--from or --to is beyond all calendars".to_owned());
+        let (from, to) = (at(self.from)?, at(self.to)?);
+        if from > to {
+            return Err("--from is later than --to".to_owned());
+        }
+        let Self { zone, seed, max_active, again, rerun, .. } = self.clone();
+        Ok(Question { from, to, zone, seed, max_active, again, rerun })
+    }
 }
 
 /// What is known of a slot.

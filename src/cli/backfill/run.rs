@@ -12,6 +12,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -30,7 +31,7 @@ use crate::api::job_template::backfill_job;
 use crate::api::policy::{BACKFILL, PolicyOptions};
 use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
-use crate::cli::cluster::{WriteError, delete, try_create, try_patch};
+use crate::cli::cluster::{self, SAME_TIME, WriteError, delete, try_create, try_patch};
 use crate::cli::explain::read::{ReadError, get, words};
 use crate::cli::trigger::traceparent;
 use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
@@ -128,6 +129,9 @@ impl ClusterCronJob<'_> {
     }
 }
 
+/// How long the end of a wait is not looked at in a cluster with a time of its own.
+const OWN_TIME: Duration = Duration::from_secs(1);
+
 /// A Job, and the backfill that its label names.
 pub(super) fn decode_job(text: &str) -> Result<(Job, Option<String>), Box<dyn std::error::Error + Send + Sync>> {
     let mut labelled: Labelled = serde_json::from_str(text)?;
@@ -153,6 +157,11 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The cluster's time.
+    async fn now(&self) -> DateTime<Utc> {
+        cluster::now(self.place.client, self.clock).await
+    }
+
     /// Starts what is left, and waits for the end of all Jobs. Returns early if the output is closed.
     pub async fn carry_out(&mut self) -> Result<(), CliError> {
         // A create that a dead process sent may be committed until then.
@@ -178,7 +187,7 @@ impl Run<'_> {
                 return Ok(());
             }
             let slot = self.next.left.remove(0);
-            self.next.begun = Some(Begun { slot, at: self.clock.now() });
+            self.next.begun = Some(Begun { slot, at: self.now().await });
             let cron_job = self.write(Some(self.next.clone()), Some(found)).await?;
             self.start(&cron_job, slot).await?;
         }
@@ -209,7 +218,7 @@ impl Run<'_> {
 
     /// Waits until the policies of the CronJob allow another Job, or the output is closed. Returns the CronJob as it is then.
     async fn wait_for_place(&mut self) -> Result<Stored, CliError> {
-        let (mut since, mut told) = (self.clock.now(), None);
+        let (mut since, mut told) = (self.now().await, None);
         loop {
             let stored = self.read(true).await?;
             if stored.cron_job.limits().max_concurrent.is_none() {
@@ -223,7 +232,7 @@ impl Run<'_> {
                 let name = self.name_of(slot);
                 jobs.iter().any(|job| *job.name.name == *name)
             };
-            let (now, unfinished) = (self.clock.now(), self.running.len() + others);
+            let (now, unfinished) = (self.now().await, self.running.len() + others);
             // The clock may have been set back.
             since = since.min(now);
             let wait = limit::wait(&stored.cron_job, self.question.zone, unfinished, has_job, since, now);
@@ -236,11 +245,14 @@ impl Run<'_> {
                 };
                 self.tell(&Step::Waiting { slot, why });
             }
-            if let Ok(change) = timeout((until - now).to_std().unwrap_or_default(), self.watch.next()).await {
+            let wait = (until - now).to_std().unwrap_or_default();
+            // A cluster whose time is its own may be there sooner.
+            let wait = if (self.clock.now() - now).abs() <= SAME_TIME { wait } else { wait.min(OWN_TIME) };
+            if let Ok(change) = timeout(wait, self.watch.next()).await {
                 self.take(change).await?;
             }
             if slot.is_none() {
-                since = self.clock.now();
+                since = self.now().await;
             }
         }
     }
@@ -278,7 +290,8 @@ impl Run<'_> {
         let name = self.name_of(begun.slot);
         let found = self.place.job(&name).await?;
         let is_ours = found.as_ref().is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
-        let may_have_run = found.is_none() && !self.question.rerun && self.may_lose_jobs(cron_job, begun);
+        let now = self.now().await;
+        let may_have_run = found.is_none() && !self.question.rerun && self.may_lose_jobs(cron_job, begun, now);
         match found {
             Some((job, _)) if is_ours => self.track(&job, begun.slot),
             _ if may_have_run => {
@@ -292,10 +305,10 @@ impl Run<'_> {
     }
 
     /// Whether a Job that was created for `begun` may have been deleted since.
-    fn may_lose_jobs(&self, cron_job: &CronJob, begun: Begun) -> bool {
+    fn may_lose_jobs(&self, cron_job: &CronJob, begun: Begun, now: DateTime<Utc>) -> bool {
         let expires = cron_job.spec.job_template.time_to_live();
         let expires = expires.and_then(TimeDelta::try_seconds).and_then(|time| begun.at.checked_add_signed(time));
-        self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= self.clock.now())
+        self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= now)
     }
 
     /// Creates the Job of a slot.

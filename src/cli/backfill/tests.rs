@@ -123,8 +123,8 @@ impl Drop for Cluster {
 /// All slots from 08:00 to 09:50, twelve of them.
 fn request() -> Request {
     let question = Question {
-        from: time("2026-03-02T08:00:00Z"),
-        to: time("2026-03-02T09:50:00Z"),
+        from: Given::Instant(time("2026-03-02T08:00:00Z")),
+        to: Given::Instant(time("2026-03-02T09:50:00Z")),
         zone: Zone::UTC,
         seed: "".into(),
         max_active: 2,
@@ -318,7 +318,7 @@ async fn suspension_stops_it_and_the_same_command_continues() {
     assert_eq!(error, "backfill CronJob default/c: it is suspended; resume it first");
     suspend(false).await;
     let mut other = request();
-    other.question.to = time("2026-03-02T09:00:00Z");
+    other.question.to = Given::Instant(time("2026-03-02T09:00:00Z"));
     let error = cluster.call(&other).await.0.unwrap_err();
     assert!(error.contains("--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z continues it"), "{error}");
     assert!(cluster.call(&asked).await.0.unwrap().is_good);
@@ -377,7 +377,8 @@ async fn slots_that_ran_do_not_start_again_after_a_job_made_by_hand() {
     cluster.world.pass(Duration::from_secs(60)).await;
     assert_eq!(cluster.world.children().await.len(), 3, "two of slots, and the one made by hand");
     let mut asked = request();
-    (asked.question.from, asked.question.to) = (time("2026-03-02T10:00:00Z"), time("2026-03-02T13:20:00Z"));
+    let at = |text| Given::Instant(time(text));
+    (asked.question.from, asked.question.to) = (at("2026-03-02T10:00:00Z"), at("2026-03-02T13:20:00Z"));
     let (answer, printed) = cluster.call(&asked).await;
     assert!(answer.unwrap().is_good && printed[0].contains(r#""starts":0"#), "{printed:?}");
     let names = cluster.world.seen_names();

@@ -92,10 +92,18 @@ impl Served {
             .into_iter()
             .map(|field| Fault::error(Code::UnknownField, field, "there is no such field"));
         let refused = judgement.errors.into_iter().map(|error| Fault::error(Code::Invalid, error.field, error.body));
-        let warned = judgement.warnings.into_iter().map(|warning| Fault::warning(Code::ServerWarning, "", warning));
+        let warned = judgement.warnings.into_iter().map(|warning| match warning.split_once(": ") {
+            Some((field, message)) if is_field(field) => Fault::warning(Code::ServerWarning, field, message),
+            _ => Fault::warning(Code::ServerWarning, "", warning),
+        });
         let webhook = schedule_fault(controller_kind, object);
         unknown.chain(refused).chain(warned).chain(webhook).collect()
     }
+}
+
+/// Whether the beginning of a warning names a field.
+fn is_field(text: &str) -> bool {
+    (text.starts_with("spec.") || text.starts_with("metadata.")) && !text.contains(' ')
 }
 
 /// The rule that no schema can express; a webhook checks it where there is one.

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use super::Source;
 use crate::dev::manifests::{self, ManifestError};
-use crate::terminal::path_text;
 
 /// The texts of all files that `paths` refer to, with those in the directories below if `recursive`.
 ///
@@ -26,16 +25,14 @@ pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestE
 pub fn read_each(paths: &[PathBuf], recursive: bool) -> Result<(Vec<Source>, Vec<ManifestError>), ManifestError> {
     let (mut sources, mut unreadable, mut known) = (Vec::new(), Vec::new(), HashSet::new());
     for path in paths {
-        let is_stdin = path.as_os_str() == "-";
-        let (files, errors) =
-            if is_stdin { (vec![path.clone()], Vec::new()) } else { manifests::files(path, recursive)? };
+        let (files, errors) = manifests::files(path, recursive)?;
         unreadable.extend(errors);
         for found in files {
             // A file that is named twice, alone and by its directory, is one.
             if !known.insert(found.clone()) {
                 continue;
             }
-            let file = if is_stdin { "stdin".to_owned() } else { path_text(&found) };
+            let file = manifests::name_of(&found);
             match manifests::text_of(&found) {
                 Ok(text) => sources.push(Source { file, text }),
                 Err(error) if found == *path => return Err(error),

@@ -583,3 +583,85 @@ fn variable_that_is_a_slot_needs_the_policy_that_tells_pods_their_slot() {
         assert_eq!(findings.iter().any(|finding| finding.code == Code::SlotNotTold), want, "{sentence}: {findings:?}");
     }
 }
+
+/// A CronJob whose Pod has these fields, and whose container has those.
+fn with_pod(pod: &str, container: &str) -> String {
+    format!(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a}}\nspec:\n  schedule: '0 3 * * *'\n  concurrencyPolicy: Forbid\n  \
+         startingDeadlineSeconds: 600\n  jobTemplate:\n    spec:\n      activeDeadlineSeconds: 600\n      template:\n        spec:\n          \
+         restartPolicy: Never\n          {pod}\n          containers:\n          - name: main\n            image: busybox:1\n            {container}\n"
+    )
+}
+
+#[test]
+fn pod_is_judged_as_the_api_server_judges_it() {
+    const POD: &str = "spec.jobTemplate.spec.template.spec";
+    let rows = [
+        (
+            "a mode in decimal",
+            "volumes: [{name: d, configMap: {name: c, defaultMode: 755}}]",
+            "",
+            &[
+                "error: POD.volumes[0].configMap.defaultMode: Invalid value: 755: must be a number between 0 and 0777 (octal), both inclusive",
+            ][..],
+        ),
+        (
+            "a claim without a name",
+            "volumes: [{name: d, persistentVolumeClaim: {}}]",
+            "",
+            &["error: POD.volumes[0].persistentVolumeClaim.claimName: Required value"],
+        ),
+        (
+            "a sub-path that leaves the volume",
+            "volumes: [{name: d, emptyDir: {}}]",
+            "volumeMounts: [{name: d, mountPath: /x, subPath: ../y}]",
+            &["error: POD.containers[0].volumeMounts.subPath: Invalid value: \"../y\": must not contain '..'"],
+        ),
+        (
+            "users that there are not, and unknown profiles",
+            "securityContext: {runAsUser: -1, seccompProfile: {type: Foo}}",
+            "",
+            &[
+                "error: POD.securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+                "error: POD.securityContext.seccompProfile.type: Unsupported value: \"Foo\": supported values: \"Localhost\", \"RuntimeDefault\", \"Unconfined\"",
+            ],
+        ),
+        (
+            "an operator of no selector",
+            "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Equals, values: [b]}]}]}}}",
+            "",
+            &[
+                "error: POD.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: \"Equals\": not a valid selector operator",
+            ],
+        ),
+        (
+            "no name servers",
+            "dnsPolicy: None",
+            "",
+            &["error: POD.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
+        ),
+        (
+            "a field that a variable cannot have",
+            "",
+            "env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.foo}}}]",
+            &[
+                "error: POD.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.foo\": error converting fieldPath: field label not supported: spec.foo",
+            ],
+        ),
+        (
+            "what is accepted with a warning",
+            "nodeSelector: {beta.kubernetes.io/os: linux}",
+            "env: [{name: A, value: a}, {name: A, value: b}]\n            resources: {limits: {memory: 128m}}",
+            &[
+                "warning: POD.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead",
+                "warning: POD.containers[0].resources.limits[memory]: fractional byte value \"128m\" is invalid, must be an integer",
+                "warning: POD.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply",
+            ],
+        ),
+    ];
+    for (sentence, pod, container, want) in rows {
+        let want: Vec<String> =
+            want.iter().map(|one| format!("a.yaml, document 1: CronJob a: {}", one.replace("POD", POD))).collect();
+        assert_eq!(found(&with_pod(pod, container)), want, "{sentence}");
+    }
+}

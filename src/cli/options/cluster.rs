@@ -10,13 +10,14 @@ use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use clap::{ArgAction, Args, Parser, ValueHint};
 use schedule::Zone;
 
-use super::{FORMATS, KINDS, ZONES, cli, kind_named, the_one, time_from, zone_named};
+use super::{FORMATS, KINDS, ZONES, cli, given_time, kind_named, the_one, zone_named};
 use crate::api::ControllerKind;
 use crate::api::job_changes::JobChanges;
 use crate::cli::Command;
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch::Invocation;
 use crate::cli::explain::read::Target;
+use crate::cli::next::cron_jobs::Given;
 use crate::cli::output::Format;
 use crate::cli::trigger::{self, DryRun, Until};
 use crate::options::UsageError;
@@ -71,7 +72,7 @@ pub(super) struct Explain {
     all_namespaces: String,
 
     /// Say of each slot since then whether it was started, skipped or missed, and why: yesterday, today, a duration such as 6h,
-    /// or a time such as 2026-03-28T01:00
+    /// or a time such as 2026-03-28T01:00 in the zone of the CronJob
     #[arg(long, value_name = "TIME", verbatim_doc_comment)]
     since: Option<String>,
 
@@ -219,34 +220,34 @@ pub(super) struct Resume {
 }
 
 /// The beginning of what `--since` covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Since {
-    /// A time.
-    At(DateTime<Utc>),
+    /// A time, in the zone of each CronJob if it has none.
+    At(Given),
     /// So long before now.
     Ago(TimeDelta),
-    /// The start of the day so many days before today, in this zone.
-    Day(u64, Zone),
+    /// The start of the day so many days before today, in the zone of each CronJob.
+    Day(u64),
 }
 
 impl Since {
-    fn parse(text: &str, zone: Zone) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         match text {
-            "today" => Some(Self::Day(0, zone)),
-            "yesterday" => Some(Self::Day(1, zone)),
+            "today" => Some(Self::Day(0)),
+            "yesterday" => Some(Self::Day(1)),
             text => {
                 let ago = || parse_duration(text).filter(|nanos| *nanos > 0).map(TimeDelta::nanoseconds);
-                time_from(text, zone).map(Self::At).or_else(|| ago().map(Self::Ago))
+                given_time(text).map(Self::At).or_else(|| ago().map(Self::Ago))
             }
         }
     }
 
-    /// The time, at `now`.
-    pub fn time(self, now: DateTime<Utc>) -> DateTime<Utc> {
+    /// The time, at `now`, for a CronJob with this zone.
+    pub fn time(self, now: DateTime<Utc>, zone: Zone) -> DateTime<Utc> {
         match self {
-            Self::At(time) => time,
+            Self::At(time) => time.in_zone(zone).unwrap_or(now),
             Self::Ago(ago) => now.checked_sub_signed(ago).unwrap_or(DateTime::<Utc>::MIN_UTC),
-            Self::Day(days, zone) => {
+            Self::Day(days) => {
                 let day = zone.at(now).date_naive().checked_sub_days(Days::new(days)).unwrap_or_default();
                 zone.instant(day.and_time(NaiveTime::MIN)).unwrap_or(now)
             }
@@ -310,7 +311,7 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
             "since",
             text,
             "yesterday, today, a duration such as 6h, or a time such as 2026-03-28T01:00",
-            |text| Since::parse(text, zone),
+            Since::parse,
         )
     });
     let wait = raw.wait.as_deref().and_then(|text| {

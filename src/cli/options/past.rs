@@ -6,7 +6,7 @@ use apimachinery::names::subdomain_errors;
 use clap::{ArgAction, Parser};
 
 use super::cluster::{Where, scope, target};
-use super::{FORMATS, TIMES, ZONES, cli, time_from, zone_named};
+use super::{FORMATS, TIMES, ZONES, cli, given_time, zone_named};
 use crate::api::ControllerKind;
 use crate::cli::Command;
 use crate::cli::backfill;
@@ -14,6 +14,7 @@ use crate::cli::backfill::plan::Question;
 use crate::cli::cluster::{ControllerFlags, Namespaces};
 use crate::cli::dispatch::Invocation;
 use crate::cli::migrate::{Account, Direction, Request};
+use crate::cli::next::cron_jobs::Given;
 use crate::cli::output::Format;
 use crate::options::UsageError;
 use crate::options::resolve::Faults;
@@ -28,7 +29,7 @@ pub(super) struct Backfill {
     #[command(flatten)]
     place: Where,
 
-    /// The first time that may be a slot: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the zone of --time-zone
+    /// The first time that may be a slot: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the zone of the CronJob
     #[arg(long, value_name = "TIME", verbatim_doc_comment)]
     from: Option<String>,
 
@@ -142,11 +143,12 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
     }
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
     let mut time = |flag: &str, value: Option<&String>| {
+        let none = Given::Instant(chrono::DateTime::default());
         if let Some(text) = value {
-            faults.read(flag, text, TIMES, |text| time_from(text, zone)).unwrap_or_default()
+            faults.read(flag, text, TIMES, given_time).unwrap_or(none)
         } else {
             faults.record::<()>(Err(format!("--{flag} is missing; give {TIMES}")));
-            chrono::DateTime::default()
+            none
         }
     };
     let (from, to) = (time("from", raw.from.as_ref()), time("to", raw.to.as_ref()));
@@ -163,7 +165,13 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
         faults.add("output", "yaml", only);
     }
     faults.into_result()?;
-    if from > to {
+    // A local time and another are compared where the zone is known.
+    let is_later = match (from, to) {
+        (Given::Instant(from), Given::Instant(to)) => from > to,
+        (Given::Local(from), Given::Local(to)) => from > to,
+        _ => false,
+    };
+    if is_later {
         return Err(UsageError::one("--from is later than --to".to_owned()));
     }
     let seed = raw.spread_seed.as_str().into();

@@ -120,7 +120,7 @@ fn commands_about_a_cluster_say_where_to_look() {
         (&["explain"], Command::Findings(scope(Namespaces::OfContext, None), plain(), Format::Table)),
         (
             &["explain", "a", "--since", "yesterday", "--time-zone=Europe/Berlin"],
-            Command::Slots(scope(Namespaces::OfContext, Some("a")), Since::Day(1, berlin), in_berlin(), Format::Table),
+            Command::Slots(scope(Namespaces::OfContext, Some("a")), Since::Day(1), in_berlin(), Format::Table),
         ),
         (
             &["explain", "-A", "--since=6h"],
@@ -186,8 +186,8 @@ fn commands_about_the_past_say_which_slots() {
     let Command::Backfill(target, request) = command(&[&args[..], &more].concat()) else { panic!("no backfill") };
     assert_eq!((&*target.name, request.dry_run, request.format), ("a", true, Format::Json));
     let want = Question {
-        from: "2026-03-27T23:00:00Z".parse().unwrap(),
-        to: "2026-03-29T00:00:00Z".parse().unwrap(),
+        from: Given::Local("2026-03-28T00:00:00".parse().unwrap()),
+        to: Given::Local("2026-03-29T01:00:00".parse().unwrap()),
         zone: zone("Europe/Berlin"),
         seed: "blue".into(),
         max_active: 5,
@@ -245,15 +245,18 @@ fn commands_about_the_past_say_which_slots() {
 }
 
 #[test]
-fn since_is_a_time_before_now() {
+fn since_is_a_time_before_now_and_a_local_one_is_in_the_zone_of_the_cron_job() {
+    let local = |text| given_time(text).unwrap();
     let now = "2026-11-22T10:00:00Z".parse().unwrap();
     let rows = [
-        (Since::Day(0, zone("Europe/Berlin")), "2026-11-21T23:00:00Z"),
-        (Since::Day(1, Zone::UTC), "2026-11-21T00:00:00Z"),
-        (Since::Ago(TimeDelta::hours(6)), "2026-11-22T04:00:00Z"),
+        (Since::Day(0), zone("Europe/Berlin"), "2026-11-21T23:00:00Z"),
+        (Since::Day(1), Zone::UTC, "2026-11-21T00:00:00Z"),
+        (Since::Ago(TimeDelta::hours(6)), Zone::UTC, "2026-11-22T04:00:00Z"),
+        (Since::At(local("2026-11-20T02:00")), zone("Europe/Berlin"), "2026-11-20T01:00:00Z"),
+        (Since::At(local("2026-11-20T02:00:00Z")), zone("Europe/Berlin"), "2026-11-20T02:00:00Z"),
     ];
-    for (since, want) in rows {
-        assert_eq!(since.time(now), want.parse::<DateTime<Utc>>().unwrap(), "{since:?}");
+    for (since, zone, want) in rows {
+        assert_eq!(since.time(now, zone), want.parse::<DateTime<Utc>>().unwrap(), "{since:?}");
     }
 }
 
@@ -301,11 +304,21 @@ fn next_of_a_cron_job_in_a_cluster_is_told_from_a_schedule() {
 #[test]
 fn check_has_its_own_defaults() {
     let args = ["check", "-f", "a,b", "-f", "-", "-o", "sarif", "-R", "--histogram=none", "--spread-seed=blue"];
-    let Command::Check(files, rules, format, recursive) = command(&args) else { panic!("no check") };
-    assert_eq!(files, ["a", "b", "-"].map(PathBuf::from));
+    let Command::Check(inputs, rules, format) = command(&args) else { panic!("no check") };
+    assert_eq!(inputs.files, ["a", "b", "-"].map(PathBuf::from));
     let want = Rules { zone: Zone::UTC, max_per_minute: 20, histogram: false, seed: "blue".into(), ..Rules::default() };
     assert_eq!(rules, want);
-    assert_eq!((format, recursive), (CheckFormat::Sarif, true));
+    assert_eq!((format, inputs.recursive, inputs.rendered), (CheckFormat::Sarif, true, Vec::new()));
+    let Command::Check(inputs, ..) = command(&["check", "-k", "overlay", "--helm", "chart"]) else {
+        panic!("no check")
+    };
+    let rendered = [Rendered::Kustomization("overlay".to_owned()), Rendered::Chart("chart".to_owned())];
+    assert_eq!((inputs.files, &inputs.rendered[..]), (Vec::new(), &rendered[..]));
+    assert_eq!(
+        parse(&["check", "-k", "--post-renderer=x", "--helm="]).unwrap_err().to_string(),
+        "--kustomize: --post-renderer=x is not allowed; use the path of a directory\n--helm: \"\" is not allowed; use the path or \
+         the name of a chart"
+    );
 }
 
 #[test]

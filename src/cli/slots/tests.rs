@@ -9,6 +9,7 @@ use crate::api::Object as _;
 use crate::api::batch_v1::Job;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
+use crate::cli::next::cron_jobs::Given;
 
 fn day(day: u32) -> String {
     format!("2026-11-{day:02}T02:00:00Z")
@@ -23,7 +24,7 @@ fn told(since: u32, change: &Value, jobs: &[(u32, Option<&str>)], events: Vec<Sa
     let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
     let facts = facts(change, jobs);
     let now = instant("2026-11-22T10:00:00Z");
-    let slots = slots(&[Known { facts, events }], Zone::UTC, instant(&day(since)), now);
+    let slots = slots(&[Known { facts, events }], Zone::UTC, Since::At(Given::Instant(instant(&day(since)))), now);
     let entry = |entry: &Entry| (format!("{}x{}", entry.from.format("%d"), entry.count), entry.fate, entry.why.clone());
     slots.cron_jobs[0].slots.iter().map(entry).collect()
 }
@@ -182,7 +183,8 @@ fn slot_that_its_spread_delays_is_told_when_it_is_due_and_is_not_late_then() {
     let told = |seconds: i64, jobs: Vec<_>| {
         let facts = facts(&change, jobs);
         let now = due + TimeDelta::seconds(seconds);
-        let slots = slots(&[Known { facts, events: Vec::new() }], Zone::UTC, instant(&day(21)), now);
+        let slots =
+            slots(&[Known { facts, events: Vec::new() }], Zone::UTC, Since::At(Given::Instant(instant(&day(21)))), now);
         slots.cron_jobs[0].slots.iter().map(|entry| (entry.fate, entry.why.clone())).collect::<Vec<_>>()
     };
     assert_eq!(told(-1, vec![]), []);
@@ -197,7 +199,8 @@ fn report_names_the_cron_job_and_joins_slots() {
     let change = json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(10)}});
     let facts = facts(&change, Vec::new());
     let known = [Known { facts, events: Vec::new() }];
-    let report = slots(&known, Zone::UTC, instant(&day(20)), instant("2026-11-22T10:00:00Z"));
+    let report =
+        slots(&known, Zone::UTC, Since::At(Given::Instant(instant(&day(20)))), instant("2026-11-22T10:00:00Z"));
     assert_eq!(
         report.lines(),
         [
@@ -225,7 +228,8 @@ fn steps_of_the_slots_grow_with_their_number_and_with_that_of_jobs_and_events() 
         let facts = facts(&change, jobs);
         let known = [Known { facts, events }];
         let since = now - TimeDelta::hours(hours);
-        let (steps, slots) = apimachinery::steps::of(|| slots(&known, Zone::UTC, since, now));
+        let (steps, slots) =
+            apimachinery::steps::of(|| slots(&known, Zone::UTC, Since::At(Given::Instant(since)), now));
         assert_eq!(i64::try_from(slots.cron_jobs[0].slots.iter().map(|entry| entry.count).sum::<usize>()), Ok(hours));
         steps
     };
@@ -258,7 +262,8 @@ fn run_that_ended_before_the_next_slot_kept_none_from_starting_late() {
         };
         let jobs = vec![object(&day(20), end), object(&day(22), "2026-11-22T02:00:09Z")];
         let known = [Known { facts: facts(&forbid, jobs), events: vec![] }];
-        let slots = slots(&known, Zone::UTC, instant(&day(20)), instant("2026-11-22T10:00:00Z"));
+        let slots =
+            slots(&known, Zone::UTC, Since::At(Given::Instant(instant(&day(20)))), instant("2026-11-22T10:00:00Z"));
         let told = &slots.cron_jobs[0].slots;
         let got = told.iter().find(|entry| entry.from == instant(&day(21))).unwrap();
         assert_eq!((got.fate, got.why.clone()), want, "{sentence}");

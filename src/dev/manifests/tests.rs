@@ -136,6 +136,39 @@ async fn objects_and_definitions_that_cannot_be_served_are_skipped_and_other_ref
     assert!(matches!(error, ManifestError::Refused { .. }), "{error}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn namespace_that_no_manifest_defines_is_made() {
+    let server = cluster::api_server(TestClock::new(chrono::DateTime::UNIX_EPOCH), 1);
+    let map =
+        |namespace: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m, namespace: {namespace}}}\n");
+    let defined = "apiVersion: v1\nkind: Namespace\nmetadata: {name: own, labels: {a: b}}\n".to_owned();
+    let text = [map("shop"), map("own"), map("shop"), map("default"), defined].join("---\n");
+    apply(&server, parse("f.yaml", &text).unwrap(), true).await.unwrap();
+    let get = async |path: &str| send::<Value>(&server.client(), Method::GET, path, JSON, &Value::Null).await.unwrap();
+    assert_eq!(get("/api/v1/namespaces/shop").await["metadata"]["name"], "shop");
+    assert_eq!(get("/api/v1/namespaces/own").await["metadata"]["labels"]["a"], "b");
+    assert_eq!(get("/api/v1/namespaces/shop/configmaps/m").await["metadata"]["namespace"], "shop");
+}
+
+#[test]
+fn every_kind_of_the_manifests_is_served_but_for_those_of_two_operators() {
+    let served = apiserver::kinds::all();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+    let mut unserved = Vec::new();
+    for file in files(&directory, true).unwrap().0 {
+        for manifest in parse(&path_text(&file), &text_of(&file).unwrap()).unwrap_or_default() {
+            let api_version = manifest.object["apiVersion"].as_str().unwrap().to_owned();
+            let is_own = ControllerKind::ALL.into_iter().any(|kind| kind.parent.api_version() == api_version);
+            let of_operators =
+                ["cert-manager.io/", "monitoring.coreos.com/"].iter().any(|group| api_version.starts_with(group));
+            if !is_own && !of_operators && Target::new(&served, &manifest.object).is_none() {
+                unserved.push(format!("{}: {api_version} {}", manifest.place, manifest.object["kind"]));
+            }
+        }
+    }
+    assert!(unserved.is_empty(), "{unserved:#?}");
+}
+
 #[test]
 fn the_samples_that_are_built_in_are_good() {
     let names: Vec<String> =

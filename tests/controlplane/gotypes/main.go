@@ -142,6 +142,8 @@ func main() {
 		authorizationv1.SelfSubjectAccessReview{}, authorizationv1.LocalSubjectAccessReview{},
 		authorizationv1.SelfSubjectRulesReview{}, metav1.DeleteOptions{},
 		admissionregistrationv1.MutatingWebhookConfiguration{}, admissionregistrationv1.ValidatingWebhookConfiguration{},
+		admissionregistrationv1.ValidatingAdmissionPolicy{}, admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		admissionregistrationv1.MutatingAdmissionPolicy{}, admissionregistrationv1.MutatingAdmissionPolicyBinding{},
 		appsv1.Deployment{}, corev1.ConfigMap{}, corev1.ResourceQuota{}, corev1.Secret{}, corev1.Service{},
 		corev1.ServiceAccount{}, flowcontrolv1.FlowSchema{}, flowcontrolv1.PriorityLevelConfiguration{},
 		networkingv1.NetworkPolicy{}, policyv1.PodDisruptionBudget{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{},

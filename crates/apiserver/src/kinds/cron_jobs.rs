@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::fields::{at, child, invalid, list, nonnegative, not_supported, required, text};
 use super::{
-    Kind, POD_NAMES, age, columns, container_cells, is_new, job_spec, keep_status_and_count, name_warning,
+    Kind, POD_NAMES, age, columns, container_cells, is_new, is_new_spec, job_spec, keep_status_and_count, name_warning,
     selector_cell, time,
 };
 use crate::registry::Column;
@@ -53,7 +53,7 @@ impl Kind for CronJobs {
         errors
     }
 
-    fn warnings(&self, object: &Value) -> Vec<String> {
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
         let mut warnings: Vec<String> = name_warning(object, POD_NAMES).into_iter().collect();
         if !is_new(object) && text(object, "spec.schedule").contains("TZ") {
             warnings.push(
@@ -62,7 +62,9 @@ impl Kind for CronJobs {
                     .to_owned(),
             );
         }
-        warnings.extend(job_spec::warnings(at(object, "spec.jobTemplate.spec"), "spec.jobTemplate.spec"));
+        if is_new_spec(object, old) {
+            warnings.extend(job_spec::warnings(at(object, "spec.jobTemplate.spec"), "spec.jobTemplate.spec"));
+        }
         warnings
     }
 

@@ -4,6 +4,9 @@
 //! belong to a Go type wherever it occurs (containers, probes, volumes). One walk over the object along the table of types sets
 //! these; a kind's strategy sets the defaults of that kind alone.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::fields::{at, child, default};
@@ -148,7 +151,16 @@ fn of_stored_type(object: &mut Value, name: &str) {
                 default(object, "reinvocationPolicy", "Never");
             }
         }
-        "admissionregistration.v1.RuleWithOperations" => default(object, "scope", "*"),
+        "admissionregistration.v1.ValidatingAdmissionPolicySpec"
+        | "admissionregistration.v1.MutatingAdmissionPolicySpec" => default(object, "failurePolicy", "Fail"),
+        "admissionregistration.v1.MatchResources" => {
+            default(object, "matchPolicy", "Equivalent");
+            default(object, "namespaceSelector", json!({}));
+            default(object, "objectSelector", json!({}));
+        }
+        "admissionregistration.v1.RuleWithOperations" | "admissionregistration.v1.NamedRuleWithOperations" => {
+            default(object, "scope", "*");
+        }
         "admissionregistration.v1.ServiceReference" => default(object, "port", 443),
         _ => of_workload(object, name),
     }
@@ -211,14 +223,56 @@ fn twin(object: &mut Value, name: &str, deprecated: &str) {
     }
 }
 
+/// The form of an image's reference, by the grammar of github.com/distribution/reference: domain, path, tag and digest.
+static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let label = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
+    let domain = format!(r"(?:{label}(?:\.{label})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
+    let part = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
+    let digest = "[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}";
+    let tag = r"[0-9A-Za-z_][0-9A-Za-z_.\-]{0,127}";
+    Regex::new(&format!("^(?:{domain}/)?({part}(?:/{part})*)(?::({tag}))?(?:@({digest}))?$")).ok()
+});
+
+/// The longest path of an image, in bytes.
+const IMAGE_PATH: usize = 255;
+
 /// `Always` for the tag `latest`, which is also the tag of an image without one; `IfNotPresent` for an invalid image. Matches
 /// `SetDefaults_Container`.
 fn pull_policy(image: &str) -> &'static str {
-    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
-    let tag = name.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
-    let sound = !image.is_empty()
-        && image.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@'));
-    if sound && (tag == Some("latest") || (tag.is_none() && digest.is_none())) { "Always" } else { "IfNotPresent" }
+    if tag_of(image) == Some("latest") { "Always" } else { "IfNotPresent" }
+}
+
+/// The tag of a valid image. Matches `ParseImageName`.
+fn tag_of(image: &str) -> Option<&str> {
+    let is_identifier = image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let (first, rest) = image.split_once('/').unwrap_or(("", image));
+    let has_domain = first.contains(['.', ':']) || first == "localhost" || first != first.to_lowercase();
+    // Without a domain, what looks like one is a part of the path.
+    let (normalized, rest) = if has_domain { (image.to_owned(), rest) } else { (format!("docker.io/{image}"), image) };
+    let captures = REFERENCE.as_ref()?.captures(&normalized).filter(|_| !is_identifier)?;
+    // A repository of docker.io alone is in its library.
+    let library = if !has_domain && !rest.contains('/') { "library/".len() } else { 0 };
+    let is_known = |digest: &str| {
+        let (algorithm, hex) = digest.split_once(':').unwrap_or_default();
+        let length = match algorithm {
+            "sha256" => 64,
+            "sha384" => 96,
+            "sha512" => 128,
+            _ => return false,
+        };
+        hex.len() == length && !hex.contains(|c: char| c.is_ascii_uppercase())
+    };
+    let digest = captures.get(3).map(|digest| digest.as_str());
+    if captures.get(1)?.len() + library > IMAGE_PATH || digest.is_some_and(|digest| !is_known(digest)) {
+        return None;
+    }
+    let tag = captures.get(2).map(|tag| tag.len());
+    let before_digest = image.split_once('@').map_or(image, |(image, _)| image);
+    match (tag, digest) {
+        (Some(length), _) => before_digest.get(before_digest.len() - length..),
+        (None, None) => Some("latest"),
+        (None, Some(_)) => None,
+    }
 }
 
 /// The defaults of a Job that do not apply to a Job template. Matches `SetDefaults_Job`.

@@ -1,8 +1,8 @@
 //! The kinds that extend an API server: CustomResourceDefinitions and the configurations of admission webhooks.
 //!
-//! Guarantees: the server rejects a definition that it cannot apply, and a configuration that selects by unsupported criteria.
-//! What is stored therefore takes effect ([`custom`](super::custom()), `admission`), apart from what a warning names. A definition
-//! is stored as it was sent and is established on creation.
+//! Guarantees: the server rejects a definition that it cannot apply. What is stored therefore takes effect
+//! ([`custom`](super::custom()), `admission`), apart from what a warning names. A definition is stored as it was sent and is
+//! established on creation.
 //!
 //! Known differences: nothing else is validated. A definition is neither defaulted nor pruned, and its `status` says only that
 //! it is served. Matches k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and k8s.io/kubernetes
@@ -23,7 +23,7 @@ use crate::registry::{Column, Resource, Strategy};
 /// The kinds that extend a server; a server serves them if its configuration includes them.
 pub fn extensions() -> Vec<Resource> {
     let webhooks = |kind, plural| {
-        let kept = Stored { counted: "webhooks", judge: judge_webhooks, columns: &stored::WEBHOOKS, ..PLAIN };
+        let kept = Stored { counted: "webhooks", warning: unevaluated, columns: &stored::WEBHOOKS, ..PLAIN };
         let resource = kept.of(resource("admissionregistration.k8s.io", kind, plural).cluster());
         Resource { categories: names(&["api-extensions"]), ..resource }
     };
@@ -134,20 +134,12 @@ impl Strategy for Definitions {
     }
 }
 
-/// Rejects selection criteria that the server does not evaluate.
-fn judge_webhooks(configuration: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (index, webhook) in list(configuration, "webhooks").iter().enumerate() {
-        for field in ["namespaceSelector", "objectSelector", "matchConditions"] {
-            let is_empty = match &webhook[field] {
-                Value::Object(map) => map.is_empty(),
-                Value::Array(items) => items.is_empty(),
-                other => other.is_null(),
-            };
-            if !is_empty {
-                errors.push(forbidden(format!("webhooks[{index}].{field}"), "is not served by the embedded server"));
-            }
-        }
+/// The warning about conditions, which the server does not evaluate.
+fn unevaluated(configuration: &Value) -> &'static str {
+    let has_conditions = |webhook: &Value| !list(webhook, "matchConditions").is_empty();
+    if list(configuration, "webhooks").iter().any(has_conditions) {
+        "this server evaluates no expressions: webhooks are called whatever their matchConditions say"
+    } else {
+        ""
     }
-    errors
 }

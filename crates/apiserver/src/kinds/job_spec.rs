@@ -193,7 +193,7 @@ fn has_errors(selector: &Value) -> bool {
 }
 
 /// Whether labels match a selector; no labels match a missing one. Matches apimachinery `LabelSelectorAsSelector`.
-pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
     let value = |key: &str| labels[key].as_str();
     let equal = |(key, wanted): (&String, &Value)| value(key).is_some() && value(key) == wanted.as_str();
     !selector.is_null()

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::fields::{at, child, copy, default, dns_label_errors, invalid, list, number, text};
 use super::job_spec::{self, CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME};
 use super::{
-    Kind, POD_NAMES, age, columns, container_cells, defaults, job_status, keep_status_and_count, name_warning,
-    selector_cell, time,
+    Kind, POD_NAMES, age, columns, container_cells, defaults, is_new_spec, job_status, keep_status_and_count,
+    name_warning, selector_cell, time,
 };
 use crate::registry::Column;
 
@@ -69,9 +69,10 @@ impl Kind for Jobs {
         copy(object, old, "spec");
     }
 
-    fn warnings(&self, object: &Value) -> Vec<String> {
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
         let name = name_warning(object, POD_NAMES);
-        name.into_iter().chain(job_spec::warnings(&object["spec"], "spec")).collect()
+        let of_spec = is_new_spec(object, old).then(|| job_spec::warnings(&object["spec"], "spec"));
+        name.into_iter().chain(of_spec.into_iter().flatten()).collect()
     }
 
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {

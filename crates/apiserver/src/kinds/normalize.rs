@@ -100,7 +100,7 @@ impl Decoder {
     fn decode_struct(&mut self, value: &mut Value, shape: &'static Struct, place: &Place) -> Result<(), String> {
         if !value.is_object() {
             if !value.is_null() {
-                self.mismatch(value, &format!("v1.{}", shape.name), place);
+                self.mismatch(value, &shape.go_name, place);
             }
             *value = Value::Object(Map::new());
         }
@@ -157,13 +157,10 @@ impl Decoder {
     fn decode(&mut self, value: &mut Value, type_: &'static Type, place: &Place) -> Result<(), String> {
         match (type_, &mut *value) {
             (Type::Struct(name), value) => self.decode_struct(value, types::lookup(name), place)?,
-            (
-                Type::Pointer(_) | Type::List(_) | Type::Map(_) | Type::Time | Type::MicroTime | Type::Any,
-                Value::Null,
-            )
+            (Type::Pointer(_) | Type::List(_) | Type::Map(_) | Type::Time | Type::MicroTime, Value::Null)
             | (Type::String(_) | Type::Bytes | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))
-            | (Type::Any, Value::Object(_)) => {}
+            | (Type::Any, _) => {}
             (Type::Pointer(inner), value) => self.decode(value, inner, place)?,
             (Type::List(inner), Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {

@@ -32,8 +32,8 @@ use apimachinery::names::{label_key_errors, label_value_errors};
 use serde_json::Value;
 
 use super::fields::{
-    at, dns_label_errors, each_message, forbidden, in_range, invalid, is_true, list, nonnegative,
-    not_supported, required, subdomain_errors, text,
+    at, dns_label_errors, each_message, forbidden, in_range, invalid, is_true, list, nonnegative, not_supported,
+    required, subdomain_errors, text,
 };
 use containers::Surroundings;
 

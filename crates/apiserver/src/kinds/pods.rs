@@ -67,7 +67,7 @@ impl Kind for Pods {
         }
     }
 
-    fn warnings(&self, object: &Value) -> Vec<String> {
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
         let name = name_warning(object, "the Pod's hostname");
         name.into_iter().chain(pod_spec::warnings(object, "")).collect()
     }

@@ -8,6 +8,10 @@
 pub(super) const FORMAT_ERROR: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
+/// The most digits of a number that Go reads as 64 bits.
+const GO_DIGITS: usize = 18;
+/// The most that a number of arbitrary precision is, in thousandths.
+const MOST: i128 = i64::MAX as i128 * 1000;
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The suffixes from 10^-9 on, in steps of a thousand.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
@@ -50,6 +54,9 @@ pub(super) fn parse(text: &str) -> Option<Quantity> {
     let scaled = mantissa.checked_mul(multiplier)?;
     let factor = 10_i128.checked_pow(power.unsigned_abs())?;
     let milli = if power >= 0 { scaled.checked_mul(factor)? } else { (scaled + factor - 1) / factor };
+    // Go reads such numbers with arbitrary precision, and cuts them off.
+    let is_long = whole.len() + fraction.len() > GO_DIGITS || (family == Family::Binary && milli > MOST);
+    let milli = if is_long { milli.min(MOST) } else { milli };
     Some(Quantity { milli: if text.starts_with('-') { -milli } else { milli }, family })
 }
 
@@ -91,6 +98,11 @@ impl Quantity {
         while value % 1000 == 0 && index + 1 < DECIMAL.len() {
             value /= 1000;
             index += 1;
+        }
+        if self.family == Family::Exponent {
+            while value % 1000 == 0 {
+                (value, index) = (value / 1000, index + 1);
+            }
         }
         match (self.family, index) {
             (Family::Exponent, 3) => value.to_string(),

@@ -67,8 +67,24 @@ pub fn stored() -> Vec<Resource> {
         role.of(rbac("Role", "roles")),
         binding.of(rbac("RoleBinding", "rolebindings")),
     ];
-    [kinds, applications()].concat()
+    [kinds, applications(), policies()].concat()
 }
+
+/// Admission policies. Their expressions are not evaluated, which a warning says.
+fn policies() -> Vec<Resource> {
+    let admission = |kind, plural| resource("admissionregistration.k8s.io", kind, plural).cluster();
+    let policy = |columns| Stored { counted: "spec", columns, warning: |_| NO_EFFECT, ..PLAIN };
+    let binding = Stored { counted: "spec", columns: &POLICY_BINDINGS, needs: &["spec.policyName"], ..PLAIN };
+    let extends = |resource| Resource { categories: names(&["api-extensions"]), ..resource };
+    vec![
+        extends(policy(&MUTATING).of(admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"))),
+        extends(binding.of(admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"))),
+        extends(policy(&VALIDATING).of(admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies"))),
+        extends(binding.of(admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"))),
+    ]
+}
+
+const NO_EFFECT: &str = "this server evaluates no expressions of policies: the policy is stored and has no effect";
 
 /// What an application has beside its Pods, Services and configuration.
 fn applications() -> Vec<Resource> {
@@ -123,14 +139,14 @@ pub(super) struct Stored {
     pub(super) needs: &'static [&'static str],
     /// Converts write-only fields.
     pub(super) fold: fn(&mut Value),
-    /// Validates further fields.
-    pub(super) judge: fn(&Value) -> Vec<FieldError>,
     /// The fields that field selectors accept.
     pub(super) selectable: &'static [&'static str],
     /// The rule for names.
     pub(super) names: NameRule,
     /// The columns after the name.
     pub(super) columns: &'static [Shown],
+    /// What a client is told when it writes an object; empty for nothing.
+    pub(super) warning: fn(&Value) -> &'static str,
 }
 
 /// A kind without special rules.
@@ -138,10 +154,10 @@ pub(super) const PLAIN: Stored = Stored {
     counted: "",
     needs: &[],
     fold: |_| {},
-    judge: |_| Vec::new(),
     selectable: &[],
     names: NameRule::Subdomain,
     columns: &[shown("Age", age)],
+    warning: |_| "",
 };
 
 impl Stored {
@@ -167,8 +183,7 @@ impl Kept {
             Value::Array(items) => items.is_empty(),
             _ => false,
         };
-        let missing = self.kind.needs.iter().filter(is_missing).map(|path| required(*path, ""));
-        missing.chain((self.kind.judge)(object)).collect()
+        self.kind.needs.iter().filter(is_missing).map(|path| required(*path, "")).collect()
     }
 
     /// The status that Go writes if there is none.
@@ -212,6 +227,10 @@ impl Strategy for Kept {
 
     fn validate_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
         self.errors(object)
+    }
+
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        Some((self.kind.warning)(object)).filter(|warning| !warning.is_empty()).into_iter().map(str::to_owned).collect()
     }
 
     fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
@@ -401,6 +420,35 @@ const DISRUPTION_BUDGETS: [Shown; 4] = [
 
 const NETWORK_POLICIES: [Shown; 2] =
     [shown("Pod-Selector", |object, _| selector_cell(at(object, "spec.podSelector"))), AGE];
+
+/// The kind of a policy's parameters.
+const PARAM_KIND: Shown = shown("ParamKind", |object, _| {
+    let kind = at(object, "spec.paramKind");
+    if kind.is_null() {
+        "<unset>".into()
+    } else {
+        format!("{}/{}", text(kind, "apiVersion"), text(kind, "kind")).into()
+    }
+});
+const VALIDATING: [Shown; 3] = [
+    Shown { type_: "integer", ..shown("Validations", |object, _| list(object, "spec.validations").len().into()) },
+    PARAM_KIND,
+    AGE,
+];
+const MUTATING: [Shown; 3] = [
+    Shown { type_: "integer", ..shown("Mutations", |object, _| list(object, "spec.mutations").len().into()) },
+    PARAM_KIND,
+    AGE,
+];
+const POLICY_BINDINGS: [Shown; 3] = [
+    shown("PolicyName", |object, _| at(object, "spec.policyName").clone()),
+    shown("ParamRef", |object, _| {
+        let (namespace, name) = (text(object, "spec.paramRef.namespace"), text(object, "spec.paramRef.name"));
+        let namespace = if namespace.is_empty() { "*" } else { namespace };
+        if name.is_empty() { "<unset>".into() } else { format!("{namespace}/{name}").into() }
+    }),
+    AGE,
+];
 
 const FLOW_SCHEMAS: [Shown; 5] = [
     shown("PriorityLevel", |object, _| at(object, "spec.priorityLevelConfiguration.name").clone()),

@@ -70,6 +70,8 @@ impl Type {
             Self::Bytes => "[]uint8".to_owned(),
             Self::Any => "v1.FieldsV1".to_owned(),
             Self::List(element) => format!("[]{}", element.go_name()),
+            // The only named type of a map.
+            Self::Map(element) if **element == Self::Quantity => "v1.ResourceList".to_owned(),
             Self::Map(element) => format!("map[string]{}", element.go_name()),
             Self::Pointer(element) => element.go_name(),
             // Go prints `batch.v1.CronJobSpec` as `v1.CronJobSpec`.
@@ -100,6 +102,8 @@ pub(super) struct Field {
 pub(super) struct Struct {
     /// Go's name without the package, such as `CronJobSpec`.
     pub(super) name: String,
+    /// Go's name with the last part of the package, such as `v1.CronJobSpec`.
+    pub(super) go_name: String,
     pub(super) fields: BTreeMap<String, Field>,
     /// The fields that Go writes although they are absent, computed on first use.
     pub(super) absent: OnceLock<Vec<(String, Value)>>,
@@ -113,7 +117,8 @@ static TABLE: LazyLock<HashMap<String, Struct>> = LazyLock::new(|| {
 
 fn parse_struct(name: &str, fields: BTreeMap<String, Vec<String>>) -> Struct {
     let fields = fields.into_iter().map(|(name, entry)| (name, parse_field(&entry))).collect();
-    Struct { name: name.rsplit('.').next().unwrap_or(name).to_owned(), fields, absent: OnceLock::new() }
+    let go_name = name.split_once('.').map_or(name, |(_, rest)| rest).to_owned();
+    Struct { name: name.rsplit('.').next().unwrap_or(name).to_owned(), go_name, fields, absent: OnceLock::new() }
 }
 
 fn parse_field(entry: &[String]) -> Field {

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
@@ -47,6 +47,15 @@ async fn answer(stream: TcpStream, acceptor: TlsAcceptor, router: Router) {
 }
 
 impl Hooks {
+    /// Webhooks whose certificate is its own CA, as operators make one for themselves.
+    async fn self_signed(router: Router) -> Self {
+        let mut own = CertificateParams::new(vec!["127.0.0.1".to_owned(), "hooks.tests.svc".to_owned()]).unwrap();
+        own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let cert = own.self_signed(&key).unwrap();
+        Self::serve(router, &cert, &key, cert.pem()).await
+    }
+
     async fn start(router: Router) -> Self {
         let mut ca = CertificateParams::new(Vec::<String>::new()).unwrap();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -54,6 +63,10 @@ impl Hooks {
         let key = KeyPair::generate().unwrap();
         let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "hooks.tests.svc".to_owned()]).unwrap();
         let cert = leaf.signed_by(&key, &issuer).unwrap();
+        Self::serve(router, &cert, &key, issuer.pem()).await
+    }
+
+    async fn serve(router: Router, cert: &Certificate, key: &KeyPair, ca: String) -> Self {
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -69,7 +82,7 @@ impl Hooks {
                 tokio::spawn(answer(stream, acceptor.clone(), router.clone()));
             }
         }));
-        Self { addr, ca: issuer.pem(), _stop: cancel.drop_guard() }
+        Self { addr, ca, _stop: cancel.drop_guard() }
     }
 
     fn url(&self, path: &str) -> Value {
@@ -105,6 +118,24 @@ async fn a_webhook_is_called_by_url_or_as_its_service() {
         let server = server(&hooks, &json!({ "clientConfig": config })).await;
         let stored = server.post(WIDGETS, &widget("a")).await.expect(201);
         assert_eq!(stored["metadata"]["labels"]["seen"], "yes", "{sentence}");
+    }
+}
+
+#[tokio::test]
+async fn certificate_that_is_its_own_ca_is_trusted_for_its_names_if_the_bundle_has_it() {
+    let hooks = Hooks::self_signed(Router::new().route("/label", post(label))).await;
+    let stranger = Hooks::self_signed(Router::new()).await;
+    let strange = json!({ "url": format!("https://{}/label", hooks.addr), "caBundle": STANDARD.encode(&stranger.ca) });
+    let rows = [
+        ("by URL", hooks.url("/label"), true),
+        ("by Service", hooks.service("hooks", None), true),
+        ("by a name that it does not have", hooks.service("others", None), false),
+        ("another certificate in the bundle", strange, false),
+    ];
+    for (sentence, config, is_trusted) in rows {
+        let server = server(&hooks, &json!({ "clientConfig": config })).await;
+        let reply = server.post(WIDGETS, &widget("a")).await;
+        assert_eq!(reply.code == 201, is_trusted, "{sentence}: {}", reply.body);
     }
 }
 

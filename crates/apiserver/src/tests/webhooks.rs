@@ -1,6 +1,7 @@
 //! Webhook calls in process: when the server makes them, with which objects, and what other clients do meanwhile.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -238,4 +239,28 @@ async fn warnings_of_webhooks_and_the_server_are_sent_once() {
     let warned: Vec<&str> = reply.warnings.iter().filter_map(|warning| warning.split('"').nth(1)).collect();
     let webhooks = ["mutatingwebhookconfiguration saw it", "validatingwebhookconfiguration saw it"];
     assert_eq!(warned, ["unknown field \\", webhooks[0], webhooks[1]], "{:?}", reply.warnings);
+}
+
+#[tokio::test]
+async fn selectors_choose_the_objects_about_which_a_webhook_is_asked() {
+    let rows = [
+        ("no selector", json!({}), 2),
+        ("a label of the object", json!({"objectSelector": {"matchLabels": {"a": "b"}}}), 2),
+        ("another label", json!({"objectSelector": {"matchLabels": {"a": "c"}}}), 0),
+        ("a label that its namespace does not have", json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}), 0),
+        ("conditions, which are not evaluated", json!({"matchConditions": [{"name": "n", "expression": "false"}]}), 2),
+    ];
+    for (sentence, more, asked) in rows {
+        let server = configured(&more).await;
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        server.api.set_webhook_caller(Arc::new(move |call| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async move { Ok(allowed(&call.review, &call.webhook, &json!([]))) }.boxed()
+        }));
+        let mut object = widget("a");
+        object["metadata"]["labels"] = json!({"a": "b"});
+        server.post(WIDGETS, &object).await.expect(201);
+        assert_eq!(calls.load(Ordering::Relaxed), asked, "{sentence}");
+    }
 }

@@ -21,7 +21,8 @@ fn short(_: &Job) -> Option<(Duration, Ending)> {
 /// The slots every two minutes from eight o'clock.
 fn slots(number: i64, max_active: usize) -> Request {
     let mut asked = request();
-    asked.question.to = asked.question.from + TimeDelta::minutes(2 * (number - 1));
+    let Given::Instant(from) = asked.question.from else { panic!("a local time") };
+    asked.question.to = Given::Instant(from + TimeDelta::minutes(2 * (number - 1)));
     asked.question.max_active = max_active;
     asked
 }

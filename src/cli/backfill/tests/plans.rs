@@ -287,3 +287,18 @@ fn cron_jobs_without_past_slots_are_refused() {
     let error = plan(&minutely, &[], &none(), &long, instant(NOW)).unwrap_err();
     assert!(error.starts_with("there are more than"), "{error}");
 }
+
+#[test]
+fn local_times_are_in_the_zone_of_the_cron_job() {
+    let local = |text: &str| Given::Local(text.parse().unwrap());
+    let asked = |from, to| {
+        let Question { zone, seed, max_active, again, rerun, .. } = question();
+        Question { from, to, zone, seed, max_active, again, rerun }
+    };
+    let berlin = Zone::load("Europe/Berlin", Zone::UTC).unwrap();
+    let to = Given::Instant(instant("2026-03-29T01:00:00Z"));
+    let found = asked(local("2026-03-28T00:00:00"), to).in_zone(berlin).unwrap();
+    assert_eq!((found.from, found.to), (instant("2026-03-27T23:00:00Z"), instant("2026-03-29T01:00:00Z")));
+    let later = asked(local("2026-03-29T04:00:00"), to).in_zone(berlin);
+    assert_eq!(later.unwrap_err(), "--from is later than --to");
+}

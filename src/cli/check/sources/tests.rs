@@ -8,6 +8,7 @@ use super::super::{Rules, Severity, check};
 use super::*;
 use crate::cli::next::cron_jobs::{Answer, Question};
 use crate::cli::next::manifests::next_of;
+use crate::terminal::path_text;
 
 #[test]
 fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {

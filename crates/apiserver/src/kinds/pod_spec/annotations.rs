@@ -76,7 +76,8 @@ pub(super) fn with_meaning(annotations: &Value, spec: &Value, path: &str, errors
 fn tolerations(text: &str) -> Result<Vec<Value>, String> {
     let parsed: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let names = ["key", "operator", "value", "effect", "tolerationSeconds"];
-    let named = |name: String| names.iter().find(|known| known.eq_ignore_ascii_case(&name)).map_or(name, ToString::to_string);
+    let named =
+        |name: String| names.iter().find(|known| known.eq_ignore_ascii_case(&name)).map_or(name, ToString::to_string);
     Ok(parsed.into_iter().map(|one| one.into_iter().map(|(name, value)| (named(name), value)).collect()).collect())
 }
 
@@ -107,7 +108,8 @@ pub(super) fn agree(annotations: &Value, spec: &Value, path: &str, errors: &mut 
         if let Some(value) = annotations[format!("{SECCOMP_CONTAINER}{name}")].as_str() {
             seccomp_agrees(value, &own["seccompProfile"], &format!("{at}.securityContext.seccompProfile"), errors);
         }
-        let profile = if own["appArmorProfile"].is_null() { &of_pod["appArmorProfile"] } else { &own["appArmorProfile"] };
+        let profile =
+            if own["appArmorProfile"].is_null() { &of_pod["appArmorProfile"] } else { &own["appArmorProfile"] };
         if let Some(value) = annotations[format!("{APP_ARMOR}{name}")].as_str().filter(|_| !is_windows) {
             app_armor_agrees(value, profile, &format!("{at}.securityContext.appArmorProfile"), errors);
         }

@@ -57,6 +57,7 @@ pub(super) fn validate(pod: &Surroundings, path: &str, errors: &mut Vec<FieldErr
         // Upstream compares an init container with itself alone, and takes it for the first of the list.
         check_host_ports(std::slice::from_ref(container), &format!("{path}.initContainers"), errors);
     }
+    names.extend(list(pod.spec, "initContainers").iter().map(|container| text(container, "name")));
     validate_ephemeral(pod, names, path, errors);
 }
 

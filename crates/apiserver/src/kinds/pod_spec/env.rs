@@ -152,7 +152,8 @@ pub(super) fn resource_ref(reference: &Value, in_volume: bool, at: &str, errors:
     }
     let divisor = reference["divisor"].as_str().unwrap_or("0");
     let is_unit = DIVISORS.contains(&divisor);
-    let of = |what: &str| format!("only divisor's values {} are supported with the {what} resource", DIVISORS.join(", "));
+    let of =
+        |what: &str| format!("only divisor's values {} are supported with the {what} resource", DIVISORS.join(", "));
     let detail = match resource {
         _ if divisor == "0" => return,
         "limits.cpu" | "requests.cpu" if !["1m", "1"].contains(&divisor) => {

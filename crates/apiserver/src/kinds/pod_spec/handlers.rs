@@ -7,9 +7,7 @@ use apimachinery::field::FieldError;
 use serde_json::Value;
 
 use super::paths::header_name_error;
-use crate::kinds::fields::{
-    forbidden, invalid, list, nonnegative, not_supported, number, require, required, text,
-};
+use crate::kinds::fields::{forbidden, invalid, list, nonnegative, not_supported, number, require, required, text};
 
 /// Validates the fields that main containers and sidecars may have and other init containers may not.
 pub(super) fn validate(container: &Value, grace: Option<i64>, path: &str, errors: &mut Vec<FieldError>) {
@@ -48,13 +46,7 @@ fn validate_probe(probe: &Value, name: &str, grace: Option<i64>, at: &str, error
     }
 }
 
-fn validate_handler(
-    handler: &Value,
-    kinds: &[&str],
-    grace: Option<i64>,
-    path: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn validate_handler(handler: &Value, kinds: &[&str], grace: Option<i64>, path: &str, errors: &mut Vec<FieldError>) {
     let mut given = kinds.iter().filter(|name| !handler[**name].is_null());
     let Some(first) = given.next() else {
         errors.push(required(path, "must specify a handler type"));
@@ -64,8 +56,7 @@ fn validate_handler(
     match *first {
         "exec" if list(action, "command").is_empty() => errors.push(required(format!("{at}.command"), "")),
         "httpGet" => http_get(action, &at, errors),
-        "tcpSocket" => port(&action["port"], &format!("{at}.port"), errors),
-        "grpc" => port(&action["port"], &format!("{at}.port"), errors),
+        "tcpSocket" | "grpc" => port(&action["port"], &format!("{at}.port"), errors),
         "sleep" => {
             let seconds = number(action, "seconds").unwrap_or(0);
             if let Some(grace) = grace.filter(|grace| seconds < 0 || seconds > *grace) {

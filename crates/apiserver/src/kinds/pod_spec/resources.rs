@@ -127,7 +127,9 @@ fn request_of(resources: &Value, name: &str, shown: &str, amount: Quantity, path
 
 /// Whether an amount is a multiple of the size of a page.
 fn is_multiple(amount: Quantity, size: &str) -> bool {
-    let Some(size) = quantity::parse(size).filter(|size| size.milli > 0 && size.milli % 1000 == 0) else { return false };
+    let Some(size) = quantity::parse(size).filter(|size| size.milli > 0 && size.milli % 1000 == 0) else {
+        return false;
+    };
     // Go rounds an amount up.
     let units = amount.milli.div_euclid(1000) + i128::from(amount.milli.rem_euclid(1000) > 0);
     units % (size.milli / 1000) == 0
@@ -139,9 +141,7 @@ fn is_native(name: &str) -> bool {
 
 /// Matches `IsExtendedResourceName`.
 fn is_extended(name: &str) -> bool {
-    !is_native(name)
-        && !name.starts_with("requests.")
-        && label_key_errors(&format!("requests.{name}")).is_empty()
+    !is_native(name) && !name.starts_with("requests.") && label_key_errors(&format!("requests.{name}")).is_empty()
 }
 
 /// Matches `validateResourceName`; whether the name may be used is left to the caller.
@@ -228,12 +228,12 @@ pub(super) fn of_pod(spec: &Value, claims: &BTreeSet<&str>, path: &str, errors: 
         errors.push(forbidden(format!("{path}.claims"), "claims may not be set for Resources at pod-level"));
     }
     validate(resources, pod_name, claims, &path, errors);
-    for (list, noun) in [("requests", "requests"), ("limits", "limits")] {
+    for list in ["requests", "limits"] {
         for (name, sum) in aggregate(spec, list) {
             let Some(shown) = resources[list][name].as_str() else { continue };
             let is_judged = list == "requests" || name.starts_with(HUGE);
             if is_judged && quantity::parse(shown).is_some_and(|of_pod| sum.milli > of_pod.milli) {
-                let detail = format!("must be greater than or equal to aggregate container {noun} of {}", sum.text());
+                let detail = format!("must be greater than or equal to aggregate container {list} of {}", sum.text());
                 errors.push(invalid(format!("{path}.{list}[{name}]"), shown, &detail));
             }
         }

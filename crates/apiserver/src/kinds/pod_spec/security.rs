@@ -51,7 +51,6 @@ pub(super) fn of_container(context: &Value, shares_users: bool, path: &str, erro
     app_armor(&context["appArmorProfile"], &format!("{path}.appArmorProfile"), errors);
 }
 
-
 /// A security context as upstream's internal type.
 fn shown(context: &Value) -> String {
     let nested = |name: &str, fields: &[(&str, &str)]| match &context[name] {
@@ -229,9 +228,18 @@ fn namespace_of(name: &str) -> Option<&'static str> {
 /// A name with dots between its parts: if a slash comes first, slashes are separators and dots are not. Matches `NormalizeName`.
 fn normalized(name: &str) -> String {
     match name.find(['.', '/']) {
-        Some(first) if name[first..].starts_with('/') => {
-            name.chars().map(|c| if c == '/' { '.' } else if c == '.' { '/' } else { c }).collect()
-        }
+        Some(first) if name[first..].starts_with('/') => name
+            .chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect(),
         _ => name.to_owned(),
     }
 }

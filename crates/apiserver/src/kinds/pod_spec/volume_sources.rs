@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::containers::pull_policy;
 use super::paths::{file_mode, key_to_path, local_descending, no_backsteps};
 use crate::kinds::fields::{
-    each_message, forbidden, in_range, invalid, is_true, list, one_of_if_set, require, required,
-    subdomain_errors, text, too_long,
+    each_message, forbidden, in_range, invalid, is_true, list, one_of_if_set, require, required, subdomain_errors,
+    text, too_long,
 };
 use crate::kinds::quantity;
 

@@ -27,15 +27,9 @@ const NODE_LABELS: [(&str, &str); 7] = [
         "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
     ),
     ("failure-domain.beta.kubernetes.io/zone", "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
+    ("beta.kubernetes.io/instance-type", "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"),
     ("app.kubernetes.io/created-by", "deprecated since v1.9"),
-    (
-        "scheduler.alpha.kubernetes.io/preferAvoidPods",
-        "deprecated since v1.22; use Taints and Tolerations instead",
-    ),
+    ("scheduler.alpha.kubernetes.io/preferAvoidPods", "deprecated since v1.22; use Taints and Tolerations instead"),
 ];
 const ANNOTATIONS: [(&str, &str); 3] = [
     (
@@ -82,7 +76,7 @@ pub(in crate::kinds) fn warnings(pod: &Value, path: &str) -> Vec<String> {
     of_ports(spec, &at, &mut told);
     if number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         let warning = "must be >= 0; negative values are invalid and will be treated as 1";
-        told.about(format!("{at}.terminationGracePeriodSeconds"), warning);
+        told.about(&format!("{at}.terminationGracePeriodSeconds"), warning);
     }
     of_affinity(spec, &at, &mut told);
     of_addresses(spec, &at, &mut told);
@@ -93,7 +87,7 @@ pub(in crate::kinds) fn warnings(pod: &Value, path: &str) -> Vec<String> {
 struct Told(Vec<String>);
 
 impl Told {
-    fn about(&mut self, field: impl std::fmt::Display, warning: &str) {
+    fn about(&mut self, field: &str, warning: &str) {
         self.0.push(format!("{field}: {warning}"));
     }
 }
@@ -105,7 +99,7 @@ fn deprecated(label: &str) -> Option<&'static str> {
 fn of_nodes(spec: &Value, path: &str, told: &mut Told) {
     for (key, _) in spec["nodeSelector"].as_object().into_iter().flatten() {
         if let Some(message) = deprecated(key) {
-            told.about(format!("{path}.nodeSelector[{key}]"), message);
+            told.about(&format!("{path}.nodeSelector[{key}]"), message);
         }
     }
     let nodes = &spec["affinity"]["nodeAffinity"];
@@ -120,10 +114,10 @@ fn of_nodes(spec: &Value, path: &str, told: &mut Told) {
         let at = format!("{path}.topologySpreadConstraints[{index}]");
         let key = text(constraint, "topologyKey");
         if let Some(message) = deprecated(key) {
-            told.about(format!("{at}.topologyKey"), &format!("{key} is {message}"));
+            told.about(&format!("{at}.topologyKey"), &format!("{key} is {message}"));
         }
         if constraint["labelSelector"].is_null() {
-            told.about(format!("{at}.labelSelector"), NO_POD);
+            told.about(&format!("{at}.labelSelector"), NO_POD);
         }
     }
 }
@@ -133,12 +127,12 @@ fn of_term(term: &Value, judges_values: bool, path: &str, told: &mut Told) {
         let at = format!("{path}.matchExpressions[{index}]");
         let key = text(expression, "key");
         if let Some(message) = deprecated(key) {
-            told.about(format!("{at}.key"), &format!("{key} is {message}"));
+            told.about(&format!("{at}.key"), &format!("{key} is {message}"));
         }
         let values = list(expression, "values").iter().filter_map(Value::as_str).enumerate();
         for (n, value) in values.filter(|_| judges_values) {
             for wrong in label_value_errors(value) {
-                told.about(format!("{at}.values[{n}]"), &format!("{value} is invalid, {wrong}"));
+                told.about(&format!("{at}.values[{n}]"), &format!("{value} is invalid, {wrong}"));
             }
         }
     }
@@ -149,7 +143,7 @@ fn of_volumes(spec: &Value, path: &str, told: &mut Told) {
         let at = format!("{path}.volumes[{index}]");
         for (name, shown, message) in VOLUMES {
             if !volume[name].is_null() {
-                told.about(format!("{at}.{shown}"), message);
+                told.about(&format!("{at}.{shown}"), message);
             }
         }
         let resources = &volume["ephemeral"]["volumeClaimTemplate"]["spec"]["resources"];
@@ -166,7 +160,7 @@ fn fractions(amounts: &Value, names: &[&str], path: &str, told: &mut Told) {
         let Some(shown) = amounts[*name].as_str() else { continue };
         if quantity::parse(shown).is_some_and(|amount| amount.milli % 1000 != 0) {
             let message = format!("fractional byte value {} is invalid, must be an integer", quote(shown));
-            told.about(format!("{path}[{name}]"), &message);
+            told.about(&format!("{path}[{name}]"), &message);
         }
     }
 }
@@ -177,12 +171,13 @@ fn of_names(spec: &Value, path: &str, told: &mut Told) {
         for (index, item) in list(spec, name).iter().enumerate() {
             let value = text(item, key);
             if !seen.insert(value) {
-                told.about(format!("{path}.{name}[{index}].{key}"), &format!("duplicate {noun} {}", quote(value)));
+                told.about(&format!("{path}.{name}[{index}].{key}"), &format!("duplicate {noun} {}", quote(value)));
             }
         }
     }
-    for (index, _) in list(spec, "imagePullSecrets").iter().enumerate().filter(|(_, one)| text(one, "name").is_empty()) {
-        told.about(format!("{path}.imagePullSecrets[{index}].name"), "invalid empty name \"\"");
+    for (index, _) in list(spec, "imagePullSecrets").iter().enumerate().filter(|(_, one)| text(one, "name").is_empty())
+    {
+        told.about(&format!("{path}.imagePullSecrets[{index}].name"), "invalid empty name \"\"");
     }
 }
 
@@ -191,23 +186,23 @@ fn of_annotations(pod: &Value, is_template: bool, path: &str, told: &mut Told) {
     let seccomp = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
     for (key, message) in ANNOTATIONS {
         if annotations[key].is_string() {
-            told.about(format!("{path}[{key}]"), message);
+            told.about(&format!("{path}[{key}]"), message);
         }
     }
     if at(spec, "securityContext.seccompProfile").is_null() && annotations[SECCOMP_POD].is_string() {
-        told.about(format!("{path}[{SECCOMP_POD}]"), seccomp);
+        told.about(&format!("{path}[{SECCOMP_POD}]"), seccomp);
     }
     for (container, _) in containers_with_paths(spec, "") {
         let (name, context) = (text(container, "name"), &container["securityContext"]);
         let key = format!("{SECCOMP_CONTAINER}{name}");
         if context["seccompProfile"].is_null() && annotations[&key].is_string() {
-            told.about(format!("{path}[{key}]"), seccomp);
+            told.about(&format!("{path}[{key}]"), seccomp);
         }
         let key = format!("{APP_ARMOR}{name}");
         let Some(value) = annotations[&key].as_str().filter(|_| is_template) else { continue };
         let of_pod = at(spec, "securityContext.appArmorProfile");
         if context["appArmorProfile"].is_null() && !is_profile(of_pod, value) {
-            told.about(format!("{path}[{key}]"), "deprecated since v1.30; use the \"appArmorProfile\" field instead");
+            told.about(&format!("{path}[{key}]"), "deprecated since v1.30; use the \"appArmorProfile\" field instead");
         }
     }
 }
@@ -235,7 +230,7 @@ fn of_env(container: &Value, path: &str, told: &mut Told) {
         if !var["valueFrom"].is_null() || value == reference || !value.contains(&reference) {
             let message =
                 format!("hides previous definition of {}, which may be dropped when using apply", quote(name));
-            told.about(format!("{path}[{index}]"), &message);
+            told.about(&format!("{path}[{index}]"), &message);
         }
     }
 }
@@ -248,8 +243,9 @@ fn of_ports(spec: &Value, path: &str, told: &mut Told) {
     let mut ports: BTreeMap<(i64, &str), Vec<Known>> = BTreeMap::new();
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
     let mut of_names = Vec::new();
-    let all = containers_with_paths(spec, path)
-        .flat_map(|(container, at)| list(container, "ports").iter().enumerate().map(move |(n, port)| (format!("{at}.ports[{n}]"), port)));
+    let all = containers_with_paths(spec, path).flat_map(|(container, at)| {
+        list(container, "ports").iter().enumerate().map(move |(n, port)| (format!("{at}.ports[{n}]"), port))
+    });
     for (at, port) in all.take(COMPARED) {
         let of = |name: &str| number(port, name).unwrap_or(0);
         let (name, host_ip, protocol) = (text(port, "name"), text(port, "hostIP"), text(port, "protocol"));
@@ -288,12 +284,12 @@ fn of_affinity(spec: &Value, path: &str, told: &mut Told) {
         let (pods, at) = (&spec["affinity"][name], format!("{path}.affinity.{name}"));
         for (index, term) in list(pods, REQUIRED).iter().enumerate() {
             if term["labelSelector"].is_null() {
-                told.about(format!("{at}.{REQUIRED}[{index}].labelSelector"), NO_POD);
+                told.about(&format!("{at}.{REQUIRED}[{index}].labelSelector"), NO_POD);
             }
         }
         for (index, term) in list(pods, PREFERRED).iter().enumerate() {
             if term["podAffinityTerm"]["labelSelector"].is_null() {
-                told.about(format!("{at}.{PREFERRED}[{index}].podAffinityTerm.labelSelector"), NO_POD);
+                told.about(&format!("{at}.{PREFERRED}[{index}].podAffinityTerm.labelSelector"), NO_POD);
             }
         }
     }
@@ -302,8 +298,9 @@ fn of_affinity(spec: &Value, path: &str, told: &mut Told) {
 fn of_addresses(spec: &Value, path: &str, told: &mut Told) {
     let mut judge = |field: String, value: &str| {
         if let Some(canonical) = canonical_ip(value) {
-            let message = format!("IPv6 address {} should be in RFC 5952 canonical format ({})", quote(value), quote(&canonical));
-            told.about(field, &message);
+            let message =
+                format!("IPv6 address {} should be in RFC 5952 canonical format ({})", quote(value), quote(&canonical));
+            told.about(&field, &message);
         }
     };
     for (index, server) in list(spec, "dnsConfig.nameservers").iter().filter_map(Value::as_str).enumerate() {

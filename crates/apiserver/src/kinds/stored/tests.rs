@@ -44,7 +44,7 @@ fn stored_object_equals_kube_apiservers() {
             "StatefulSet",
             "HorizontalPodAutoscaler",
             "PersistentVolumeClaim",
-            "Ingress"
+            "Ingress",
         ]
     );
 }
