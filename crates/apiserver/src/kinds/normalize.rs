@@ -170,6 +170,10 @@ impl Decoder {
             (Type::Map(inner), Value::Object(entries)) => {
                 for (key, value) in entries.iter_mut() {
                     self.decode(value, inner, &Place::Entry { parent: place, key })?;
+                    // The defaults round the amounts of a list of resources.
+                    if let (Type::Quantity, Value::String(text)) = (&**inner, value) {
+                        *text = quantity::canonical(text).unwrap_or_default();
+                    }
                 }
             }
             (Type::String(_) | Type::Bytes, Value::Null) => *value = Value::String(String::new()),
@@ -181,9 +185,9 @@ impl Decoder {
             (Type::Time, Value::String(text)) => *text = self.parsed(time::normalize(text), place)?,
             (Type::MicroTime, Value::String(text)) => *text = self.parsed(time::normalize_micro(text), place)?,
             (Type::Quantity, Value::Null) => *value = Value::String("0".to_owned()),
-            (Type::Quantity, Value::String(text)) => *text = self.parsed(quantity::canonical(text), place)?,
+            (Type::Quantity, Value::String(text)) => *text = self.parsed(quantity::exact(text), place)?,
             (Type::Quantity, Value::Number(number)) => {
-                *value = Value::String(self.parsed(quantity::canonical(&number.to_string()), place)?);
+                *value = Value::String(self.parsed(quantity::exact(&number.to_string()), place)?);
             }
             (Type::Quantity, _) => *value = Value::String(self.parsed(Err(quantity::FORMAT_ERROR.to_owned()), place)?),
             (type_, other) => {

@@ -12,6 +12,8 @@ pub(super) const FORMAT_ERROR: &str =
 const GO_DIGITS: usize = 18;
 /// The most that a number of arbitrary precision is, in thousandths.
 const MOST: i128 = i64::MAX as i128 * 1000;
+/// Larger numbers, which Go has too, are taken for this one.
+const LARGEST: i128 = 10_i128.pow(36);
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The suffixes from 10^-9 on, in steps of a thousand.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
@@ -38,6 +40,28 @@ pub(super) fn canonical(text: &str) -> Result<String, String> {
     parse(text.trim()).map(Quantity::text).ok_or_else(|| FORMAT_ERROR.to_owned())
 }
 
+/// The text of a quantity that is not rounded to thousandths, as those outside of lists of resources are: it may have the suffixes u
+/// and n.
+///
+/// # Errors
+/// As [`canonical`].
+pub(super) fn exact(text: &str) -> Result<String, String> {
+    let rounded = canonical(text)?;
+    // The thousandths of a million times the number are billionths of it.
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-')).unwrap_or(trimmed.len());
+    let (number, suffix) = trimmed.split_at(end);
+    let Some((Family::Decimal, _, exponent)) = parse_suffix(suffix) else { return Ok(rounded) };
+    let Some(nano) = parse(&format!("{number}e{}", exponent + 6)).map(|quantity| quantity.milli) else {
+        return Ok(rounded);
+    };
+    Ok(match (nano % 1_000_000, nano % 1000) {
+        (0, _) => rounded,
+        (_, 0) => format!("{}u", nano / 1000),
+        _ => format!("{nano}n"),
+    })
+}
+
 /// Parses a quantity.
 pub(super) fn parse(text: &str) -> Option<Quantity> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -50,10 +74,16 @@ pub(super) fn parse(text: &str) -> Option<Quantity> {
     let mantissa: i128 = format!("0{whole}{fraction}").parse().ok()?;
     let (family, multiplier, exponent) = parse_suffix(suffix)?;
     // Computes mantissa · multiplier · 10^(exponent - digits of the fraction), in thousandths.
-    let power = exponent - i32::try_from(fraction.len()).ok()? + 3;
-    let scaled = mantissa.checked_mul(multiplier)?;
-    let factor = 10_i128.checked_pow(power.unsigned_abs())?;
-    let milli = if power >= 0 { scaled.checked_mul(factor)? } else { (scaled + factor - 1) / factor };
+    let power = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?.checked_add(3)?;
+    let scaled = mantissa.checked_mul(multiplier).unwrap_or(LARGEST);
+    let factor = 10_i128.checked_pow(power.unsigned_abs());
+    let milli = match factor {
+        _ if scaled == 0 => 0,
+        Some(factor) if power >= 0 => scaled.checked_mul(factor).unwrap_or(LARGEST),
+        Some(factor) => scaled.saturating_add(factor - 1) / factor,
+        None if power >= 0 => LARGEST,
+        None => 1,
+    };
     // Go reads such numbers with arbitrary precision, and cuts them off.
     let is_long = whole.len() + fraction.len() > GO_DIGITS || (family == Family::Binary && milli > MOST);
     let milli = if is_long { milli.min(MOST) } else { milli };

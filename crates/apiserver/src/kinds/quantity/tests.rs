@@ -33,6 +33,30 @@ fn quantities_have_one_canonical_text() {
 }
 
 #[test]
+fn exact_text_keeps_what_is_smaller_than_a_thousandth() {
+    let rows = [
+        ("1n", "1n"),
+        ("1500n", "1500n"),
+        ("2000n", "2u"),
+        ("1u", "1u"),
+        ("0.0000001", "100n"),
+        ("1500m", "1500m"),
+        ("1Gi", "1Gi"),
+        ("0", "0"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(exact(text).as_deref(), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn number_beyond_all_limits_is_still_one() {
+    for text in ["1e40", "1e99999", "1e-99999", "99999999999999999999E"] {
+        assert!(canonical(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn invalid_quantity_is_refused() {
     for text in ["", "abc", "1.2.3", ".", "-", "1 Gi", "1gi", "1e", "0x10"] {
         assert_eq!(canonical(text), Err(FORMAT_ERROR.to_owned()), "{text}");
