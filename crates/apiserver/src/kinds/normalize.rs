@@ -180,7 +180,14 @@ impl Decoder {
             (Type::Bool, Value::Null) => *value = Value::Bool(false),
             (Type::Number(_) | Type::IntOrString, Value::Null) => *value = Value::from(0),
             (Type::Number(name), Value::Number(number)) if !self.fits(number, name, place) => *value = Value::from(0),
-            (Type::IntOrString, Value::Number(number)) if !self.fits(number, "int32", place) => *value = Value::from(0),
+            (Type::IntOrString, Value::Number(number)) if !is_int32(number) => {
+                self.stop(&format!("number {number}"), "int32", place)?;
+                *value = Value::from(0);
+            }
+            (Type::IntOrString, Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
+                self.stop(kind_of(value), "int32", place)?;
+                *value = Value::from(0);
+            }
             (Type::Number(_) | Type::IntOrString, Value::Number(_)) => {}
             (Type::Time, Value::String(text)) => *text = self.parsed(time::normalize(text), place)?,
             (Type::MicroTime, Value::String(text)) => *text = self.parsed(time::normalize_micro(text), place)?,
@@ -193,7 +200,6 @@ impl Decoder {
             (type_, other) => {
                 let wanted = match type_ {
                     Type::Time | Type::MicroTime => "string".to_owned(),
-                    Type::IntOrString => "int32".to_owned(),
                     type_ => type_.go_name(),
                 };
                 self.mismatch(other, &wanted, place);
@@ -205,7 +211,7 @@ impl Decoder {
 
     fn fits(&mut self, number: &Number, name: &str, place: &Place) -> bool {
         let fits = match name {
-            "int32" => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
+            "int32" => is_int32(number),
             "float64" => true,
             _ => number.is_i64(),
         };
@@ -216,25 +222,21 @@ impl Decoder {
     }
 
     fn mismatch(&mut self, value: &Value, wanted: &str, place: &Place) {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        self.fail(found, wanted, place);
+        self.fail(kind_of(value), wanted, place);
+    }
+
+    /// Fails for a type that decodes itself, at whose errors Go stops.
+    fn stop(&mut self, found: &str, wanted: &str, place: &Place) -> Result<(), String> {
+        if self.reports_all {
+            self.fail(found, wanted, place);
+            return Ok(());
+        }
+        Err(message(found, wanted, place))
     }
 
     fn fail(&mut self, found: &str, wanted: &str, place: &Place) {
         if self.reports_all || self.wrong.is_empty() {
-            let at = match place.struct_name() {
-                "" => "value".to_owned(),
-                name => format!("struct field {name}.{}", place.go_path()),
-            };
-            let message = format!("json: cannot unmarshal {found} into Go {at} of type {wanted}");
-            self.wrong.push(WrongType { field: place.path(), message });
+            self.wrong.push(WrongType { field: place.path(), message: message(found, wanted, place) });
         }
     }
 
@@ -248,6 +250,30 @@ impl Decoder {
             Ok(String::new())
         })
     }
+}
+
+fn is_int32(number: &Number) -> bool {
+    number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+}
+
+/// The kind of a value, in Go's words.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn message(found: &str, wanted: &str, place: &Place) -> String {
+    let at = match place.struct_name() {
+        "" => "value".to_owned(),
+        name => format!("struct field {name}.{}", place.go_path()),
+    };
+    format!("json: cannot unmarshal {found} into Go {at} of type {wanted}")
 }
 
 fn join(path: &str, name: &str) -> String {

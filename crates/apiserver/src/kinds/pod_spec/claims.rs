@@ -85,7 +85,6 @@ fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn validate_data_sources(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    // Upstream accepts any group here once one of the two names a group.
     for name in ["dataSource", "dataSourceRef"] {
         let source = &spec[name];
         if source.is_null() {
@@ -98,6 +97,10 @@ fn validate_data_sources(spec: &Value, path: &str, errors: &mut Vec<FieldError>)
         if text(source, "apiGroup").is_empty() && kind != "PersistentVolumeClaim" {
             let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
             errors.push(invalid(field.as_str(), kind, detail));
+        }
+        let group = text(source, "apiGroup");
+        if !group.is_empty() {
+            errors.extend(each_message(&format!("{field}.apiGroup"), group, subdomain_errors(group)));
         }
     }
     let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
