@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use cronjob_controller::cli::cluster::{ControllerFlags, Known, read_all};
+use cronjob_controller::cli::options::cluster::Since;
 use cronjob_controller::cli::slots::slots;
 use cronjob_controller::client;
 use futures::future::{Ready, ready};
@@ -57,7 +58,8 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
         Ok(known) => known,
         Err(error) => return vec![format!("explain --since cannot read: {error}")],
     };
-    let told = slots(&known, flags.zone, sim.scenario.start, sim.wall(sim.now()));
+    let now = sim.wall(sim.now());
+    let told = slots(&known, flags.zone, Since::Ago(now - sim.scenario.start), now);
     let told = serde_json::to_value(told).expect("it is printed as JSON");
     let mut state = sim.state.lock();
     let state = &mut *state;
