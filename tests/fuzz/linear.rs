@@ -15,6 +15,7 @@ use cronjob_controller::cli::explain::read::Said;
 use cronjob_controller::cli::explain::{Facts, InCharge, explain};
 use cronjob_controller::cli::list::listing;
 use cronjob_controller::cli::next::cron_jobs::{Answer, CronJobRuns, Question};
+use cronjob_controller::cli::options::cluster::Since;
 use cronjob_controller::cli::output::{Format, render};
 use cronjob_controller::cli::slots::slots;
 use schedule::Zone;
@@ -83,6 +84,6 @@ pub fn reports(input: &[u8]) {
     // There are at most 2,880 slots, and a search finds each of them.
     stepped(input.len(), 1_000, 1_000_000, || {
         black_box(render(&listing(&known, Zone::UTC, now()), Format::Table));
-        black_box(render(&slots(&known, Zone::UTC, now() - chrono::TimeDelta::days(2), now()), Format::Table));
+        black_box(render(&slots(&known, Zone::UTC, Since::Ago(chrono::TimeDelta::days(2)), now()), Format::Table));
     });
 }
