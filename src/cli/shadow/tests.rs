@@ -48,11 +48,13 @@ impl Beside {
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "what an `Ends` returns")]
 fn after_twenty_seconds(_: &Job) -> Option<(Duration, Ending)> {
     Some((Duration::from_secs(20), Ending::Complete))
 }
 
 /// Jobs of the CronJobs named `long` run for a hundred seconds.
+#[allow(clippy::unnecessary_wraps, reason = "what an `Ends` returns")]
 fn some_run_long(job: &Job) -> Option<(Duration, Ending)> {
     let seconds = if job.name.name.starts_with("long") { 100 } else { 5 };
     Some((Duration::from_secs(seconds), if job.name.name.contains("fail") { Ending::Failed } else { Ending::Complete }))

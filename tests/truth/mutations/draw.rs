@@ -86,13 +86,13 @@ pub fn paths() -> Vec<Path> {
     all
 }
 
-fn walk(types: &Types, schemas: &Value, type_: &str, known: &[String], at: &mut Vec<Step>, all: &mut Vec<Path>) {
-    let inner = |prefix: &str| type_.strip_prefix(prefix);
+fn walk(types: &Types, schemas: &Value, name: &str, known: &[String], at: &mut Vec<Step>, all: &mut Vec<Path>) {
+    let inner = |prefix: &str| name.strip_prefix(prefix);
     if let Some(inner) = inner("*") {
         return walk(types, schemas, inner, known, at, all);
     }
     if !at.is_empty() {
-        all.push(Path { steps: at.clone(), type_: type_.to_owned(), known: known.to_vec() });
+        all.push(Path { steps: at.clone(), type_: name.to_owned(), known: known.to_vec() });
     }
     let below = [("[]", Step::Item), ("{}", Step::Entry)];
     for (prefix, step) in below {
@@ -103,13 +103,13 @@ fn walk(types: &Types, schemas: &Value, type_: &str, known: &[String], at: &mut 
             return;
         }
     }
-    let Some(fields) = types.get(type_) else { return };
-    for (name, entry) in fields {
-        let schema = &schemas[format!("io.k8s.api.{type_}")]["properties"][name];
+    let Some(fields) = types.get(name) else { return };
+    for (field, entry) in fields {
+        let schema = &schemas[format!("io.k8s.api.{name}")]["properties"][field];
         let values = [&schema["enum"], &schema["items"]["enum"], &schema["allOf"][0]["enum"]];
         let values = values.into_iter().find_map(Value::as_array).into_iter().flatten();
         let known: Vec<String> = values.filter_map(Value::as_str).map(str::to_owned).collect();
-        at.push(Step::Field(name.clone()));
+        at.push(Step::Field(field.clone()));
         walk(types, schemas, &entry[0], &known, at, all);
         at.pop();
     }

@@ -74,7 +74,7 @@ fn digest(value: &Value) -> String {
 pub struct Objects {
     seed: u64,
     is_default: bool,
-    objects: Vec<(String, Value)>,
+    titled: Vec<(String, Value)>,
 }
 
 impl Objects {
@@ -107,7 +107,7 @@ impl Objects {
             }
         };
         let objects = cases.into_iter().enumerate().map(|(index, case)| object(index, case)).collect();
-        Ok(Self { seed, is_default: seed == SEED && number == Some(FEW), objects })
+        Ok(Self { seed, is_default: seed == SEED && number == Some(FEW), titled: objects })
     }
 }
 
@@ -137,7 +137,7 @@ static UID: LazyLock<Regex> =
 
 /// Creates all objects by dry run.
 pub async fn ask(target: &dyn Target, objects: &Objects) -> Result<Vec<Answer>, String> {
-    let asking = objects.objects.iter().map(|(title, object)| one(target, title, object));
+    let asking = objects.titled.iter().map(|(title, object)| one(target, title, object));
     futures::stream::iter(asking).buffered(8).collect::<Vec<_>>().await.into_iter().collect()
 }
 
@@ -195,7 +195,7 @@ pub fn compare_recorded(objects: &Objects, recorded: &[Value], here: &[Answer]) 
         let is_judged = !here.is_accepted() || !known::is_not_judged(&errors(recorded));
         *recorded != &mine && !crashed && is_judged
     };
-    let wrong: Vec<_> = recorded.iter().zip(here.iter().zip(&objects.objects)).filter(differ).collect();
+    let wrong: Vec<_> = recorded.iter().zip(here.iter().zip(&objects.titled)).filter(differ).collect();
     for (recorded, (here, (title, _))) in &wrong {
         println!("  {title}\n      real: {recorded}\n      here: {}", here.record());
     }
@@ -210,7 +210,7 @@ pub fn compare_recorded(objects: &Objects, recorded: &[Value], here: &[Answer]) 
 pub fn compare(objects: &Objects, real: &[Answer], here: &[Answer]) -> Result<(), String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut wrong = 0;
-    for ((title, _), (real, here)) in objects.objects.iter().zip(real.iter().zip(here)) {
+    for ((title, _), (real, here)) in objects.titled.iter().zip(real.iter().zip(here)) {
         let known = real.errors != here.errors && known::are_alike(&real.errors, &here.errors);
         *counts.entry("with known differences of texts").or_default() += usize::from(known);
         let accepted = if real.is_accepted() { "accepted" } else { "refused" };
@@ -270,9 +270,9 @@ fn specs(path: &str, real: &Value, here: &Value) {
     match (real, here) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            keys.into_iter().for_each(|key| {
+            for key in keys {
                 specs(&format!("{path}.{key}"), a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null));
-            });
+            }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             a.iter().zip(b).enumerate().for_each(|(n, (a, b))| specs(&format!("{path}[{n}]"), a, b));

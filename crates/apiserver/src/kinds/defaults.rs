@@ -74,13 +74,28 @@ fn of_type(object: &mut Value, name: &str) {
         "core.v1.Volume" if object.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name")) => {
             object["emptyDir"] = json!({});
         }
+        "core.v1.ServiceAccountTokenProjection" => default(object, "expirationSeconds", 3600),
+        "core.v1.PersistentVolumeClaimSpec" => default(object, "volumeMode", "Filesystem"),
+        "batch.v1.PodFailurePolicyOnPodConditionsPattern" if object["status"] == "" => object["status"] = "True".into(),
+        "batch.v1.CronJobSpec" => {
+            default(object, "concurrencyPolicy", "Allow");
+            default(object, "suspend", false);
+            default(object, "successfulJobsHistoryLimit", 3);
+            default(object, "failedJobsHistoryLimit", 1);
+        }
+        _ if name.ends_with("VolumeSource") => of_volume_source(object, name),
+        _ => of_stored_type(object, name),
+    }
+}
+
+/// The defaults of where a volume's files come from.
+fn of_volume_source(object: &mut Value, name: &str) {
+    match name {
         "core.v1.SecretVolumeSource"
         | "core.v1.ConfigMapVolumeSource"
         | "core.v1.DownwardAPIVolumeSource"
         | "core.v1.ProjectedVolumeSource" => default(object, "defaultMode", 0o644),
         "core.v1.HostPathVolumeSource" => default(object, "type", ""),
-        "core.v1.ServiceAccountTokenProjection" => default(object, "expirationSeconds", 3600),
-        "core.v1.PersistentVolumeClaimSpec" => default(object, "volumeMode", "Filesystem"),
         "core.v1.ISCSIVolumeSource" => default(object, "iscsiInterface", "default"),
         "core.v1.RBDVolumeSource" => {
             default(object, "pool", "rbd");
@@ -96,13 +111,6 @@ fn of_type(object: &mut Value, name: &str) {
         "core.v1.ScaleIOVolumeSource" => {
             default(object, "storageMode", "ThinProvisioned");
             default(object, "fsType", "xfs");
-        }
-        "batch.v1.PodFailurePolicyOnPodConditionsPattern" if object["status"] == "" => object["status"] = "True".into(),
-        "batch.v1.CronJobSpec" => {
-            default(object, "concurrencyPolicy", "Allow");
-            default(object, "suspend", false);
-            default(object, "successfulJobsHistoryLimit", 3);
-            default(object, "failedJobsHistoryLimit", 1);
         }
         _ => of_stored_type(object, name),
     }

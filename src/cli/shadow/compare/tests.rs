@@ -104,7 +104,9 @@ fn word(finding: &Finding) -> String {
 /// The findings that hold in the end, by slot, and the seconds by which Jobs were late.
 fn findings(spec: &Value, steps: Vec<Step>) -> (Vec<String>, Vec<f64>) {
     let (cron_job, mut track) = track(spec);
-    steps.into_iter().for_each(|step| step.take(&cron_job, &mut track));
+    for step in steps {
+        step.take(&cron_job, &mut track);
+    }
     let (mut found, mut late) = (BTreeMap::new(), Vec::new());
     for change in track.take_changes() {
         let before = found.insert(change.slot, change.after);
@@ -116,10 +118,13 @@ fn findings(spec: &Value, steps: Vec<Step>) -> (Vec<String>, Vec<f64>) {
     (found.into_iter().filter_map(said).collect(), late)
 }
 
+/// A sentence, a change of the CronJob, what happens, the findings, and how late the Jobs of the controller in charge are.
+type Row<'a> = (&'a str, Value, Vec<Step>, &'a [&'a str], &'a [f64]);
+
 #[test]
 fn each_slot_has_the_finding_that_follows_from_both_controllers() {
     let forbid = || Skip::Forbid(at("12:10:00"));
-    let rows: Vec<(&str, Value, Vec<Step>, &[&str], &[f64])> = vec![
+    let rows: Vec<Row<'_>> = vec![
         ("no slot", json!({}), vec![], &[], &[]),
         (
             "both start it",

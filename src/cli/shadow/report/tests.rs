@@ -23,6 +23,9 @@ fn report(sums: &Sums) -> Value {
     serde_json::to_value(sums.report(3, 0, at("2026-11-22T12:00:00Z"), at("2026-11-22T13:00:00Z"))).unwrap()
 }
 
+/// A sentence, the finding before and after, and the sums then.
+type Row<'a> = (&'a str, Option<Finding>, Option<Finding>, [u64; 5]);
+
 #[test]
 fn sums_follow_the_changes_and_take_back_what_is_corrected() {
     const SLOT: &str = "2026-11-22T12:10:00Z";
@@ -32,7 +35,7 @@ fn sums_follow_the_changes_and_take_back_what_is_corrected() {
     let counts = |sums: &Sums| {
         [sums.same, sums.missed.len() as u64, sums.twice.len() as u64, sums.differs.len() as u64, sums.slots()]
     };
-    let steps: Vec<(&str, Option<Finding>, Option<Finding>, [u64; 5])> = vec![
+    let steps: Vec<Row<'_>> = vec![
         ("neither starts it", None, Some(Finding::Same), [1, 0, 0, 0, 1]),
         ("it may start now", Some(Finding::Same), None, [0, 0, 0, 0, 0]),
         ("missed", None, Some(missed()), [0, 1, 0, 0, 1]),

@@ -19,6 +19,9 @@ fn active(slot: &str) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "name": name_of(slot), "namespace": "shop", "uid": name_of(slot)})
 }
 
+/// A sentence, the CronJob's status, its Jobs, the newest slot that has a Job, and what is wrong.
+type Row<'a> = (&'a str, Value, Vec<Arc<Job>>, Option<&'a str>, &'a [&'a str]);
+
 #[test]
 fn a_status_is_wrong_if_it_does_not_follow_from_the_jobs() {
     let running = || job(LAST, "cj", None);
@@ -27,7 +30,7 @@ fn a_status_is_wrong_if_it_does_not_follow_from_the_jobs() {
         Arc::new(Job { scheduled_timestamp: None, ..Job::clone(&running()) }),
         Arc::new(Job { deleting: true, ..Job::clone(&running()) }),
     );
-    let rows: Vec<(&str, Value, Vec<Arc<Job>>, Option<&str>, &[&str])> = vec![
+    let rows: Vec<Row<'_>> = vec![
         ("it tells of what runs", status(vec![active(LAST)], LAST, None), vec![running()], Some(LAST), &[]),
         ("nothing ran", status(vec![], LAST, None), vec![], None, &[]),
         (

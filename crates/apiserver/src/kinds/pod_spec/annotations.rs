@@ -76,9 +76,9 @@ pub(super) fn with_meaning(annotations: &Value, spec: &Value, path: &str, errors
 fn tolerations(text: &str) -> Result<Vec<Value>, String> {
     let parsed: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let names = ["key", "operator", "value", "effect", "tolerationSeconds"];
-    let named =
+    let spelled =
         |name: String| names.iter().find(|known| known.eq_ignore_ascii_case(&name)).map_or(name, ToString::to_string);
-    Ok(parsed.into_iter().map(|one| one.into_iter().map(|(name, value)| (named(name), value)).collect()).collect())
+    Ok(parsed.into_iter().map(|one| one.into_iter().map(|(name, value)| (spelled(name), value)).collect()).collect())
 }
 
 /// Matches `GetDeletionCostFromPodAnnotations`.

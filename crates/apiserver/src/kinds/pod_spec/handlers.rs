@@ -86,13 +86,12 @@ fn http_get(action: &Value, at: &str, errors: &mut Vec<FieldError>) {
 
 /// Matches `ValidatePortNumOrName`.
 fn port(port: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    match port.as_str() {
-        Some(name) => errors.extend(port_name_errors(name).iter().map(|detail| invalid(field, name, detail))),
-        None => {
-            let number = port.as_i64().unwrap_or(0);
-            // The constructor prints Go's `int` as it prints all numbers.
-            errors.extend(port_error(number).map(|detail| invalid(field, number, detail)));
-        }
+    if let Some(name) = port.as_str() {
+        errors.extend(port_name_errors(name).iter().map(|detail| invalid(field, name, detail)));
+    } else {
+        let number = port.as_i64().unwrap_or(0);
+        // The constructor prints Go's `int` as it prints all numbers.
+        errors.extend(port_error(number).map(|detail| invalid(field, number, detail)));
     }
 }
 

@@ -139,7 +139,6 @@ pub(super) fn azure_disk(source: &Value, at: &str, errors: &mut Vec<FieldError>)
     one_of_if_set(errors, source, at, "kind", &["Dedicated", "Managed", "Shared"]);
     let (uri, field) = (text(source, "diskURI"), format!("{at}.diskURI"));
     match source["kind"].as_str() {
-        None => {}
         Some("Managed") if !uri.starts_with("/subscriptions/") => {
             let form =
                 "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
@@ -149,7 +148,7 @@ pub(super) fn azure_disk(source: &Value, at: &str, errors: &mut Vec<FieldError>)
             let form = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
             errors.push(not_supported_text(field, uri, &[form]));
         }
-        Some(_) => {}
+        Some(_) | None => {}
     }
 }
 
