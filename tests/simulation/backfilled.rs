@@ -169,9 +169,12 @@ impl Start<'_> {
         let version = self.versions.last()?;
         let (schedule, slack) = (version.schedule()?, TimeDelta::seconds(1));
         let now = self.sent.clock;
+        // The command goes by its own clock, or by the server's where that is another, which says whole seconds.
+        let server = self.wall(self.sent.at) + TimeDelta::milliseconds(self.scenario.server_skew);
+        let (earlier, later) = (now.min(server - slack), now.max(server));
         let ends = version.deadline().map_or(KEPT_FREE.1, |deadline| TimeDelta::seconds(deadline).min(KEPT_FREE.1));
-        let first = now - version.offset() - ends + slack;
-        let last = now - version.offset() + KEPT_FREE.0 - slack;
+        let first = later - version.offset() - ends + slack;
+        let last = earlier - version.offset() + KEPT_FREE.0 - slack;
         let slots = std::iter::successors(schedule.next_after(first), |slot| schedule.next_after(*slot));
         let newest = slots.take_while(|slot| *slot <= last).last()?;
         let is_open = self.versions.iter().all(|version| decided_by_status(version, now) < Some(newest));
