@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 mod backoff;
+mod counter;
 mod decode;
 mod error;
 mod handlers;

@@ -6,11 +6,11 @@
 //!
 //! Matches client-go `tools/cache/reflector.go`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
@@ -90,7 +90,7 @@ pub(super) struct Reflector<T> {
     is_unserved: bool,
     /// Every change up to this version is in the store.
     resource_version: String,
-    questions: watch::Receiver<Questions>,
+    questions: Arc<Questions>,
 }
 
 impl<T: Object> Reflector<T> {
@@ -128,7 +128,7 @@ impl<T: Object> Reflector<T> {
 
     async fn step(&mut self, state: State) -> Result<State, Cause> {
         // A list that begins now answers every question that was asked before.
-        let asked = self.questions.borrow().asked;
+        let asked = self.questions.asked();
         match state {
             State::StreamingList => self.streaming_list(asked).await,
             State::PagedList => self.paged_list(asked).await,
@@ -287,7 +287,7 @@ impl<T: Object> Reflector<T> {
         loop {
             let line = tokio::select! {
                 biased;
-                number = asked(&mut self.questions), if question.is_none() => {
+                number = self.questions.open(), if question.is_none() => {
                     question = self.question(number).await;
                     if question.is_none() {
                         return Ok(self.list_state());
@@ -368,16 +368,6 @@ impl<T: Object> Reflector<T> {
 
     fn watch_seconds(&mut self) -> u32 {
         self.rng.random_range(WATCH_SECONDS)
-    }
-}
-
-/// Waits for a question, and returns its number.
-async fn asked(questions: &mut watch::Receiver<Questions>) -> u64 {
-    let asked = questions.wait_for(|questions| questions.asked > questions.answered).await.map(|now| now.asked);
-    match asked {
-        Ok(number) => number,
-        // The store is gone.
-        Err(_) => std::future::pending().await,
     }
 }
 

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use apimachinery::steps;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::counter::Counter;
 use crate::api::{Object, ObjectName, Uid};
 
 /// One change of a store, as handlers receive it.
@@ -49,7 +49,7 @@ pub struct Store<T> {
     contents: RwLock<Contents<T>>,
     scopes: Box<[Scope]>,
     /// How many scopes still wait for their first list.
-    unsynced: watch::Sender<usize>,
+    unsynced: Counter,
 }
 
 #[derive(Debug)]
@@ -94,14 +94,26 @@ struct Scope {
     progress: Mutex<Progress>,
     /// How many of its objects exist and cannot be decoded.
     malformed: AtomicUsize,
-    questions: watch::Sender<Questions>,
+    questions: Arc<Questions>,
 }
 
 /// Numbered questions whether a scope shows everything that is committed on the server.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Questions {
-    pub(super) asked: u64,
-    pub(super) answered: u64,
+    asked: Counter,
+    answered: Counter,
+}
+
+impl Questions {
+    /// The number of the last question.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+
+    /// Waits for a question without an answer, and returns its number.
+    pub(super) async fn open(&self) -> u64 {
+        self.asked.wait_for(|asked| asked > self.answered.get()).await
+    }
 }
 
 /// The progress of a scope.
@@ -121,12 +133,12 @@ impl<T: Object> Store<T> {
             namespace,
             progress: Mutex::new(waits()),
             malformed: AtomicUsize::default(),
-            questions: watch::Sender::default(),
+            questions: Arc::default(),
         };
         let scopes: Box<[Scope]> = scopes.into_iter().map(scope).collect();
         Self {
             contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
-            unsynced: watch::Sender::new(scopes.len()),
+            unsynced: Counter::new(scopes.len() as u64),
             scopes,
         }
     }
@@ -160,30 +172,20 @@ impl<T: Object> Store<T> {
 
     /// Whether every scope's first list is in the store and was delivered to the handlers. Once true, it stays true.
     pub fn has_synced(&self) -> bool {
-        *self.unsynced.borrow() == 0
+        self.unsynced.get() == 0
     }
 
     /// Waits until [`Self::has_synced`]. Matches client-go `WaitForCacheSync`.
     pub async fn wait_for_cache_sync(&self) {
-        // The sender lives in `self`, so the channel cannot close while this waits.
-        let _ = self.unsynced.subscribe().wait_for(|unsynced| *unsynced == 0).await;
+        self.unsynced.wait_for(|unsynced| unsynced == 0).await;
     }
 
     /// Waits until the store shows every change that was committed before this call, however long its watches are silent. Each
     /// reflector asks the server for its newest version, and lists if its watch does not reach that within a second.
     pub async fn catch_up(&self) {
-        let ask = |scope: &Scope| {
-            let mut number = 0;
-            scope.questions.send_modify(|questions| {
-                questions.asked += 1;
-                number = questions.asked;
-            });
-            (scope.questions.subscribe(), number)
-        };
-        let asked: Vec<_> = self.scopes.iter().map(ask).collect();
-        for (mut questions, number) in asked {
-            // The sender lives in `self`, so the channel cannot close while this waits.
-            let _ = questions.wait_for(|questions| questions.answered >= number).await;
+        let asked: Vec<u64> = self.scopes.iter().map(|scope| scope.questions.asked.increment()).collect();
+        for (scope, number) in self.scopes.iter().zip(asked) {
+            scope.questions.answered.wait_for(|answered| answered >= number).await;
         }
     }
 
@@ -279,13 +281,13 @@ impl<T: Object> Store<T> {
     }
 
     /// The questions about scope number `scope`.
-    pub(super) fn questions(&self, scope: usize) -> watch::Receiver<Questions> {
-        self.scopes[scope].questions.subscribe()
+    pub(super) fn questions(&self, scope: usize) -> Arc<Questions> {
+        Arc::clone(&self.scopes[scope].questions)
     }
 
     /// Answers the questions about scope number `scope` up to `number`.
     pub(super) fn answer(&self, scope: usize, number: u64) {
-        self.scopes[scope].questions.send_modify(|questions| questions.answered = questions.answered.max(number));
+        self.scopes[scope].questions.answered.raise(number);
     }
 
     /// Records how many objects of scope number `scope` cannot be decoded.
@@ -295,7 +297,7 @@ impl<T: Object> Store<T> {
 
     /// Records that one more scope has its first list.
     pub(super) fn scope_synced(&self) {
-        self.unsynced.send_modify(|unsynced| *unsynced = unsynced.saturating_sub(1));
+        self.unsynced.decrement();
     }
 }
 

@@ -322,10 +322,12 @@ impl Memories {
         self.0.get(name).is_some_and(|memory| memory.known.as_ref().is_some_and(|known| known.pending.is_open()))
     }
 
-    /// The CronJobs whose pending status is open.
+    /// The CronJobs whose pending status is open, by name.
     pub fn open(&self) -> Vec<ObjectName> {
-        let names: Vec<_> = self.0.iter().map(|memory| memory.key().clone()).collect();
-        names.into_iter().filter(|name| self.is_open(name)).collect()
+        let mut names: Vec<_> = self.0.iter().map(|memory| memory.key().clone()).collect();
+        names.retain(|name| self.is_open(name));
+        names.sort_unstable();
+        names
     }
 
     /// Until when any create with an unknown result may be committed. The instant is in the past if none may be

@@ -20,6 +20,7 @@ use crate::in_tree;
 use crate::job_world;
 use crate::network::Network;
 use crate::people;
+use crate::restore::Restore;
 use crate::rng::hash;
 use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
 use crate::sim::{Ear, LEASE, Replica as Place, Sim};
@@ -52,8 +53,12 @@ pub enum Act {
     InTree,
     /// A replica's clock is set by so many milliseconds.
     SetClock(usize, i64),
-    /// What an outage of the server left behind is judged.
-    JudgeOutage,
+    /// What an outage of the server, or a restore, left behind is judged.
+    JudgeOutage(&'static str),
+    /// An operator saves etcd.
+    BackUp,
+    /// An operator restores etcd.
+    Restore(Restore),
     /// No faults from now on.
     Calm,
 }
@@ -104,7 +109,12 @@ impl Sim {
             state.plan(0, Act::InTree);
         }
         if let Some(at) = scenario.judges_outage() {
-            state.plan(at, Act::JudgeOutage);
+            state.plan(at, Act::JudgeOutage("an outage of the server"));
+        }
+        if let Some(restore) = scenario.restore {
+            state.plan(restore.backup, Act::BackUp);
+            state.plan(restore.at, Act::Restore(restore));
+            state.plan(restore.judged(), Act::JudgeOutage("a restore of etcd"));
         }
         state.plan(scenario.active, Act::Calm);
     }
@@ -133,12 +143,15 @@ impl Sim {
             Act::InTree => in_tree::look(self, at),
             Act::SetClock(number, by) if at < self.scenario.active => self.state.lock().replicas[number].clock.step(by),
             Act::SetClock(..) => {}
-            Act::JudgeOutage => self.judge_outage(),
+            Act::JudgeOutage(what) => self.judge_outage(what),
+            Act::BackUp => self.back_up(),
+            Act::Restore(restore) => self.restore_etcd(restore),
             Act::Calm => self.calm(),
         }
     }
 
-    fn crash_now(&self, number: usize) {
+    /// Ends a replica.
+    pub fn crash_now(&self, number: usize) {
         let incarnation = self.state.lock().replicas[number].incarnation;
         self.crash(number, incarnation, "stopped");
     }

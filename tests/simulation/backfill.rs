@@ -72,7 +72,7 @@ pub enum Kill {
 pub struct Processes {
     started: usize,
     /// The newest one, and how many writes it has sent.
-    task: Option<AbortHandle>,
+    pub task: Option<AbortHandle>,
     writes: u64,
     /// Whether the call after it is scheduled.
     is_next_called: bool,
@@ -82,11 +82,14 @@ impl Scenario {
     /// In few worlds, an operator backfills one of the CronJobs.
     pub fn backfill(&mut self, rng: &mut Rng) {
         // The in-tree controller knows no backfill, and prunes its Jobs.
-        if rng.percent(84) || self.manage == Manage::Annotated {
+        let has_policies = self.controller_kind.counted_from.is_some();
+        // In some, many short Jobs of it wait for their places under a limit.
+        let is_crowded = has_policies && Rng::fork(self.seed, "crowded backfill").percent(5);
+        if rng.percent(84) && !is_crowded || self.manage == Manage::Annotated {
             return;
         }
         let place = usize::try_from(rng.range(0, self.cron_jobs.len() as u64)).unwrap();
-        let (has_policies, is_fit) = (self.controller_kind.counted_from.is_some(), rng.percent(85));
+        let is_fit = rng.percent(85) || is_crowded;
         let cron_job = &mut self.cron_jobs[place];
         if is_fit {
             // Otherwise most are refused, or have nothing to start.
@@ -99,6 +102,10 @@ impl Scenario {
             if has_policies && rng.percent(45) {
                 cron_job.policies.insert(MAX_CONCURRENT, Some(rng.range(1, 4).to_string()));
             }
+        }
+        if is_crowded {
+            cron_job.policies.insert(MAX_CONCURRENT, Some(rng.range(1, 3).to_string()));
+            (cron_job.spec.schedule, cron_job.spec.fate) = ("* * * * *".to_owned(), "quick");
         }
         let at = rng.range(2 * MINUTE, self.active + MINUTE);
         if is_fit && at > 6 * MINUTE {
@@ -119,7 +126,7 @@ impl Scenario {
             let beside = rng.percent(20).then(|| rng.range(1, 90) * SECOND);
             processes.push(Process { killed, next: (*rng.pick(&[100, SECOND, 10 * SECOND, 50 * SECOND]), beside) });
         }
-        let max_active = *rng.pick(&[1, 1, 2, 5]);
+        let max_active = if is_crowded { 5 } else { *rng.pick(&[1, 1, 2, 5]) };
         let action = Action::Backfill(Backfill { minutes: (first, last), max_active, processes });
         self.edits.push(Edit { at, cron_job: place, action });
     }
@@ -257,7 +264,9 @@ impl Operator {
                 let after = after.min(call.timeout().unwrap_or(Millis::MAX));
                 tokio::spawn(async move {
                     sleep(Duration::from_millis(after)).await;
-                    drop(self.commit(&call, &sent));
+                    if !self.sim.state.lock().is_lost(&sent) {
+                        drop(self.commit(&call, &sent));
+                    }
                 });
             }
         }

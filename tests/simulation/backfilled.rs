@@ -3,13 +3,16 @@
 //! Guarantees: each slot that it starts is one of its time and was decided when it was planned, and no Job was ever created for it:
 //! neither by a controller nor by a person, nor by this backfill or one before it, however often the command was killed. As many of
 //! its Jobs are unfinished as were asked for. Under `max-concurrent`, as many of all kinds, and none takes the place of a regular run.
-//! None starts after the CronJob was suspended, deleted or changed to Replace. No replica prunes its Jobs before it ends.
+//! None starts after the CronJob was suspended, deleted or changed to Replace. No replica prunes its Jobs before it ends. A backfill that
+//! is under way is continued and not begun anew, and the slot that it begins is taken off its list in the same write.
 //!
 //! Excused and counted is what the document says leaves no trace: a Job that a third party deleted, other than that of
 //! `lastScheduleTime`, or the last one before a kill; settings by which Jobs go, and history limits, that were changed between the Job and the plan; and a record
 //! that clients cannot read. What a killed process had sent is judged by its slot alone, since its place may be taken meanwhile.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::api::Uid;
+use cronjob_controller::api::backfill::Record;
 use cronjob_controller::api::policy::BACKFILL;
 use serde_json::Value;
 
@@ -158,7 +161,10 @@ impl Start<'_> {
 
     /// Under `max-concurrent`, all unfinished Jobs that the command must have seen.
     fn beyond_the_limit(&self, most: usize) -> Option<String> {
-        let is_known = |job: &&Job| job.uid != text(self.job, "uid") && job.created + SEEN_WITHIN < self.sent.at;
+        // Its own are known by their answers.
+        let is_own = |job: &Job| job.backfill.as_deref() == Some(self.id);
+        let is_seen = |job: &Job| is_own(job) || job.created + SEEN_WITHIN < self.sent.at;
+        let is_known = |job: &&Job| job.uid != text(self.job, "uid") && is_seen(job);
         let others = self.model.jobs_of(self.uid).filter(is_known).filter(|job| job.is_unfinished());
         let number = others.count();
         (number >= most).then(|| format!("beside {number} unfinished ones, though max-concurrent is {most}"))
@@ -253,6 +259,25 @@ impl Invariants {
         }
         for what in wrong {
             self.violated("27", at, format!("backfill created {name} for {slot}, {what}"));
+        }
+    }
+
+    /// A backfill writes its record. One that is under way is continued and no other is begun, and the slot that it begins is not
+    /// among those that are left.
+    pub fn backfill_recorded(&mut self, before: &Value, after: &Value, at: Millis) {
+        let record = |object: &Value| {
+            let value = object["metadata"]["annotations"][BACKFILL].as_str()?;
+            Record::read(value, &Uid::new(text(object, "uid")))?.current
+        };
+        let Some(now) = record(after) else { return };
+        self.coverage.count("judged", "record of a backfill");
+        let name = format!("{}/{}", text(after, "namespace"), text(after, "name"));
+        if let Some(earlier) = record(before).filter(|earlier| earlier.id != now.id) {
+            let what = format!("backfill {} of {name} is begun while {} is under way", now.id, earlier.id);
+            self.violated("27", at, what);
+        }
+        if let Some(begun) = now.begun.filter(|begun| now.left.contains(&begun.slot)) {
+            self.violated("27", at, format!("backfill of {name} begins {}, which stays on its list", begun.slot));
         }
     }
 

@@ -138,7 +138,15 @@ const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
 /// Too rare for a run of some hundred seeds, and required of one of [`VERY_MANY`].
 const RARE: [(&str, &[&str]); 3] = [
     ("late", &["create committed while another holds the lease"]),
-    ("judged", &["slot that started after failures held it", "slot that a backfill started under max-concurrent"]),
+    (
+        "judged",
+        &[
+            "slot that started after failures held it",
+            "slot that a backfill started under max-concurrent",
+            "slot that started again after a restore",
+            "CronJob after a restore of etcd",
+        ],
+    ),
     (
         "world",
         &[
@@ -146,6 +154,9 @@ const RARE: [(&str, &[&str]); 3] = [
             "backfill killed after a write",
             "backfill killed during a write",
             "backfill called beside itself",
+            "etcd restored from a backup",
+            "not-before set after a restore",
+            "slot that a restore forgot",
         ],
     ),
 ];

@@ -21,6 +21,12 @@ pub fn has_takeover_everywhere() -> bool {
     *VALUE.get_or_init(|| std::env::var("SIM_TAKEOVER").is_ok_and(|value| value == "1"))
 }
 
+/// Whether etcd is restored from a backup in each world that allows it: `SIM_RESTORE=1` in the environment.
+pub fn has_restore_everywhere() -> bool {
+    static VALUE: OnceLock<bool> = OnceLock::new();
+    *VALUE.get_or_init(|| std::env::var("SIM_RESTORE").is_ok_and(|value| value == "1"))
+}
+
 /// One fault with a duration.
 #[derive(Clone, Debug)]
 pub struct Fault {

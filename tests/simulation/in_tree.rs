@@ -1,5 +1,5 @@
 //! The controller in kube-controller-manager, beside the replicas. For a suspended CronJob it does everything except
-//! start Jobs. It starts those of a CronJob that was given back to it.
+//! start Jobs. It starts those of a CronJob that was given back to it; a rollback gives it all of them, while no replica runs.
 //!
 //! Matches upstream `cleanupFinishedJobs` and `syncCronJob`, on the server's current objects. It knows no policies. It
 //! runs at random times, which makes up for its always current view.

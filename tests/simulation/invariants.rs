@@ -15,6 +15,7 @@ use crate::limits::in_foreground;
 use crate::model::{Author, Cron, Job, Model, Version, condition, owner_of, slot_of, text};
 use crate::policies::counted_from;
 use crate::recovery::Recovery;
+use crate::restore::Forgotten;
 use crate::rivals::Rivals;
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
@@ -115,6 +116,8 @@ pub struct Invariants {
     forgiven: BTreeSet<String>,
     pub rivals: Rivals,
     pub recovery: Recovery,
+    /// What a restore of etcd has made the cluster forget.
+    pub forgotten: Forgotten,
 }
 
 impl Invariants {

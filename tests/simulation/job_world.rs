@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::agenda::Act;
 use crate::call::Call;
 use crate::limits::FINALIZER;
-use crate::model::text;
 use crate::rng::Rng;
 use crate::scenario::{Millis, SECOND};
 use crate::sim::Sim;
@@ -77,12 +76,11 @@ pub fn begins(sim: &Sim, uid: &str, at: Millis) {
     }
 }
 
-/// The UID of a Job, and how long it lingers after its deletion.
-pub fn lingering(seed: u64, job: &Value) -> (String, Millis) {
-    let uid = text(job, "uid").to_owned();
+/// How long a Job lingers after its deletion.
+pub fn lingering(seed: u64, uid: &str) -> Millis {
     let mut rng = Rng::fork(seed, &format!("release {uid}"));
     let seconds = rng.weighted(&[(45, 20), (35, 120), (20, 500)]);
-    (uid, rng.range(SECOND, seconds * SECOND))
+    rng.range(SECOND, seconds * SECOND)
 }
 
 /// Takes a step of a Job's course.
@@ -90,7 +88,8 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
     let (namespace, name, slot) = {
         let state = sim.state.lock();
         let Some(job) = state.model.jobs.get(uid).filter(|job| job.deleted.is_none()) else { return };
-        if matches!(step, Step::Begin | Step::Finish | Step::Fail) && job.finished.is_some() {
+        let is_over = matches!(step, Step::Begin | Step::Finish | Step::Fail) && job.finished.is_some();
+        if is_over || step == Step::Hold && job.deleting {
             return;
         }
         (job.namespace.clone(), job.name.clone(), job.created)

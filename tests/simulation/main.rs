@@ -6,7 +6,8 @@
 //! some batch/v1 worlds every CronJob is handed over by annotation (`--manage=annotated`). Some are released while one
 //! of their Jobs is being started, and a model of the controller in kube-controller-manager runs beside the replicas. A
 //! seed determines the world: its CronJobs, the users' edits, the course of Jobs, and the faults. The same seed gives
-//! the same history. In some worlds the CronJobs have policies, and users edit these.
+//! the same history, which is checked of one seed in ten. In some worlds the CronJobs have policies, and users edit these. In few,
+//! etcd is restored from a backup.
 //!
 //! The invariants, by their number in a failure:
 //! 1. At most one Job for a slot, over all history.
@@ -47,6 +48,7 @@
 //! 26. After a refusal, a due slot is tried again within what is promised: see [`recovery`].
 //! 27. A backfill starts only past slots that did not run, each once, and as many at a time as it may: see [`backfilled`].
 //! 28. What `explain --since` says of slots that did not run is true: see [`told`].
+//! 29. After etcd was restored from a backup, at most the newest slot starts again, and none with `not-before`: see [`restore`].
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
@@ -54,7 +56,7 @@
 //! `SIM_SEED` is the first seed, `SIM_RUNS` the number of seeds, `SIM_THREADS` the number of parallel runs. A failure
 //! prints the seed, shrinks the scenario, and prints its history; with `SIM_STOP=1` it ends the run without an
 //! explanation. `SIM_NEW=1` adds slow admission and noisy namespaces to the worlds, `SIM_NEW=0` leaves them out;
-//! `SIM_TAKEOVER=1` gives each world a takeover.
+//! `SIM_TAKEOVER=1` gives each world a takeover, and `SIM_RESTORE=1` a restore of etcd.
 #![allow(clippy::unwrap_used, clippy::pedantic, clippy::explicit_auto_deref)]
 
 mod agenda;
@@ -81,6 +83,7 @@ mod people;
 mod policies;
 mod punctual;
 mod recovery;
+mod restore;
 mod rivals;
 mod rng;
 mod run;

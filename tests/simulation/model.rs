@@ -142,7 +142,7 @@ impl Version {
 }
 
 /// A CronJob from its creation to its deletion.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cron {
     pub namespace: String,
     pub name: String,
@@ -225,7 +225,7 @@ impl Cron {
 }
 
 /// A Job from its creation to its deletion.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Job {
     pub namespace: String,
     pub name: String,
@@ -320,7 +320,7 @@ impl Job {
 }
 
 /// The whole history.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Model {
     /// By UID.
     pub crons: BTreeMap<String, Cron>,

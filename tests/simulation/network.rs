@@ -157,7 +157,7 @@ impl Network {
             if fate.is_committed && call.is_create_of_job() && answer.as_ref().is_none_or(oneshot::Sender::is_closed) {
                 state.invariants.coverage.count("late", "create committed after its client gave up");
             }
-            state.server_is_down
+            state.server_is_down || state.is_lost(&sent)
         };
         let reply = if is_down {
             Answer::Broken("connection refused")

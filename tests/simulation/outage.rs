@@ -55,8 +55,8 @@ impl Scenario {
 }
 
 impl Sim {
-    /// Judges what has started since the server is back.
-    pub fn judge_outage(&self) {
+    /// Judges what has started since the server is back, after `what`.
+    pub fn judge_outage(&self, what: &str) {
         let at = self.now();
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -71,10 +71,10 @@ impl Sim {
             version.policy() != "Forbid" && version.deadline().is_none() && version.timing().is_some() && !is_edited
         };
         let live: Vec<_> = state.model.live().filter(|(_, cron)| is_plain(cron)).collect();
-        state.invariants.coverage.add("judged", "CronJob after an outage of the server", live.len() as u64);
+        state.invariants.coverage.add("judged", &format!("CronJob after {what}"), live.len() as u64);
         let lost = live.into_iter().filter_map(|(uid, cron)| {
-            let what = self.unhandled_slot(&state.model, uid, cron)?;
-            Some(format!("{}/{} after an outage: {what}", cron.namespace, cron.name))
+            let wrong = self.unhandled_slot(&state.model, uid, cron)?;
+            Some(format!("{}/{} after {what}: {wrong}", cron.namespace, cron.name))
         });
         for text in lost.collect::<Vec<_>>() {
             state.invariants.violated("24", at, text);

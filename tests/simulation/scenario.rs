@@ -12,6 +12,7 @@ use crate::calm::SETTLED_WITHIN;
 use crate::faults::{Fault, FaultKind, has_slow_admission};
 use crate::limits;
 use crate::policies::{self, Annotations};
+use crate::restore::Restore;
 use crate::rng::Rng;
 
 /// Virtual milliseconds since the start of the world.
@@ -39,6 +40,8 @@ pub struct Scenario {
     pub cron_jobs: Vec<CronJob>,
     pub edits: Vec<Edit>,
     pub faults: Vec<Fault>,
+    /// Whether etcd is restored from a backup.
+    pub restore: Option<Restore>,
 }
 
 /// One CronJob as it is first created.
@@ -177,6 +180,7 @@ impl Scenario {
             cron_jobs: Vec::new(),
             edits: Vec::new(),
             faults: Vec::new(),
+            restore: None,
         };
         for number in 0..count {
             let at = if rng.percent(70) { rng.range(0, 5 * SECOND) } else { rng.range(0, active / 2) };
@@ -421,7 +425,7 @@ impl Scenario {
 
     /// The same world without faults.
     pub fn without_faults(&self) -> Self {
-        Self { faults: Vec::new(), skews: vec![0; self.replicas], ..self.clone() }
+        Self { faults: Vec::new(), skews: vec![0; self.replicas], restore: None, ..self.clone() }
     }
 
     /// Whether a CronJob's slots do not depend on when its Jobs start, and no other object takes their names.
@@ -434,7 +438,10 @@ impl Scenario {
                 matches!(edit.action, Schedule(..) | Timing(_) | Limited(_) | ReadsAs(_) | ForeignJob(_) | GiveBack(_));
             edit.cron_job == place && (upsets || has_policies)
         };
-        !self.cron_jobs[place].spec.schedule.starts_with("@every") && !self.edits.iter().any(is_upset)
+        // What was edited between a backup and the restore from it is as it was.
+        let is_restored = self.restore.is_some();
+        let is_every = self.cron_jobs[place].spec.schedule.starts_with("@every");
+        !is_restored && !is_every && !self.edits.iter().any(is_upset)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Faults that belong together: a takeover while a watch is silent, refusals of one verb for minutes, operators, and a
-//! machine that sleeps.
+//! Faults that belong together: a takeover while a watch is silent, refusals of one verb for minutes, operators, a machine that
+//! sleeps, and a rollback to the in-tree controller for a while, which is a hand-over of all CronJobs while no replica runs.
 //!
 //! Each comes from a sequence of random numbers of its own, so that adding one leaves the rest of the world as it was.
 
+use cronjob_controller::api::Manage;
 use cronjob_controller::api::policy::AFTER_CHANGE;
 
 use crate::faults::{self, Fault, FaultKind as F};
@@ -24,6 +25,8 @@ impl Scenario {
         self.go_away(&mut Rng::fork(seed, "outage"));
         self.only_refuse(&mut Rng::fork(seed, "only refusals"));
         self.backfill(&mut Rng::fork(seed, "backfill"));
+        self.roll_back(&mut Rng::fork(seed, "rollback"));
+        self.restore(&mut Rng::fork(seed, "restore"));
     }
 
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
@@ -199,6 +202,23 @@ impl Scenario {
                 self.edits.push(Edit { at: when, cron_job, action });
             }
         }
+    }
+
+    /// Operators go back to the in-tree controller and come again: all CronJobs are taken back, and no replica runs from soon after
+    /// that until shortly before the handover.
+    fn roll_back(&mut self, rng: &mut Rng) {
+        if self.manage != Manage::Annotated || rng.percent(85) {
+            return;
+        }
+        let at = self.moment(rng, 6 * MINUTE);
+        let again = rng.range(60, 240) * SECOND;
+        let (stopped, until) = (at + rng.range(0, 20) * SECOND, at + again - rng.range(0, 20) * SECOND);
+        for cron_job in 0..self.cron_jobs.len() {
+            let later = rng.range(0, 2 * SECOND);
+            self.edits.push(Edit { at: at + later, cron_job, action: Action::GiveBack(again) });
+        }
+        let is_orderly = rng.range(0, 2);
+        self.on_replicas(rng, 850, F::Outage, (stopped, until), is_orderly);
     }
 
     /// Of the CronJobs that are suspended and resumed while no controller runs, some start no slot from before the resume.

@@ -43,6 +43,10 @@ pub fn shrink(mut scenario: Scenario, invariant: &str) -> Scenario {
         if scenario.server_skew != 0 && fails(&candidate) {
             scenario = candidate;
         }
+        let candidate = Scenario { restore: None, ..scenario.clone() };
+        if scenario.restore.is_some() && fails(&candidate) {
+            scenario = candidate;
+        }
         if size(&scenario) == before {
             return scenario;
         }

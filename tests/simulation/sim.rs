@@ -31,6 +31,7 @@ use crate::job_world::{self, LINGERS, Step};
 use crate::journal::Journal;
 use crate::limits::is_held;
 use crate::model::{self, Author, Model, owner_of, text};
+use crate::restore::Backup;
 use crate::rng::Rng;
 use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
 use crate::view::View;
@@ -70,9 +71,13 @@ pub struct State {
     pub wanted_back: BTreeMap<(String, String), (usize, Option<Millis>)>,
     /// The processes of each backfill, by the number of its edit in the scenario.
     pub backfills: BTreeMap<usize, backfill::Processes>,
+    /// The last backup of etcd, and when it was restored.
+    pub backup: Option<Backup>,
+    pub restored: Option<Millis>,
     /// The server's revision by time.
     pub revisions: VecDeque<(Millis, u64)>,
-    seen: u64,
+    /// The revision up to which the model shows the server's changes.
+    pub seen: u64,
     pub rng: Rng,
     pub server_is_down: bool,
     /// The requests that the server has and has not answered, by namespace for creates of Jobs, all others under no
@@ -161,6 +166,8 @@ impl Sim {
             decided: 0,
             wanted_back: BTreeMap::new(),
             backfills: BTreeMap::new(),
+            backup: None,
+            restored: None,
             revisions: VecDeque::new(),
             seen: server.revision(),
             rng: Rng::fork(scenario.seed, "network"),
@@ -214,7 +221,7 @@ impl Sim {
     }
 
     /// Records what was committed since the last call: by `sent`, or by the garbage collector itself.
-    fn take_in(&self, state: &mut State, sent: Option<&Sent>, at: Millis) -> usize {
+    pub fn take_in(&self, state: &mut State, sent: Option<&Sent>, at: Millis) -> usize {
         let revision = self.server.revision();
         if revision == state.seen {
             return 0;
@@ -310,6 +317,9 @@ impl State {
                     }
                     _ => model.cron_job_written(object, at),
                 }
+                if let (Some(_), Some(before)) = (sent_by(Author::Backfill), &change.previous) {
+                    invariants.backfill_recorded(before, object, at);
+                }
                 if by_replica.is_none() {
                     model.stir(text(object, "uid"), at);
                 }
@@ -331,6 +341,9 @@ impl State {
                             invariants.started_in_order(model, object, sent, at, scenario);
                             invariants.started_in_time(model, object, at, scenario);
                         }
+                        if let Some(sent) = by_replica.or(sent_by(Author::World)) {
+                            invariants.starts_again(model, object, sent, at);
+                        }
                         if let Some(sent) = sent_by(Author::Backfill) {
                             invariants.backfilled(model, object, sent, at, scenario);
                         }
@@ -349,8 +362,9 @@ impl State {
                         let was_deleting = before.as_ref().is_some_and(|before| is_deleting(before));
                         if is_held(object) && is_deleting(object) && !was_deleting {
                             self.invariants.coverage.count("fault", LINGERS);
-                            let (uid, stays) = job_world::lingering(scenario.seed, object);
-                            self.plan(at + stays, Act::Job(uid, Step::Release));
+                            let uid = text(object, "uid");
+                            let stays = job_world::lingering(scenario.seed, uid);
+                            self.plan(at + stays, Act::Job(uid.to_owned(), Step::Release));
                         }
                     }
                     (ChangeKind::Deleted, sent, before) => {
