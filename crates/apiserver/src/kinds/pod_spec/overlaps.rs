@@ -1,6 +1,6 @@
 //! Warnings about files of one volume that take each other's place.
 //!
-//! Guarantees: see [`super::warnings`]. Matches `warningsForOverlappingVirtualPaths` of k8s.io/kubernetes
+//! Guarantees: see the module [`warnings`](mod@super::warnings). Matches `warningsForOverlappingVirtualPaths` of k8s.io/kubernetes
 //! `pkg/api/pod/warnings.go`.
 
 use apimachinery::quoting::quote;
