@@ -188,8 +188,9 @@ impl<'a> History<'a> {
         let is_kept = self.kept_since.is_some_and(|since| slot > since);
         let forbids =
             cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid && cron_job.limits().max_concurrent.is_none();
-        // One that may be gone started late, unless it was blocked until the next slot came.
-        let next = || self.case.schedule().and_then(|schedule| schedule.next_after(slot));
+        // One that may be gone started late, unless it was blocked until the next slot came and did not wait any longer.
+        let waits = cron_job.limits().backlog > Some(0);
+        let next = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
         let until = || if is_later || is_kept { Some(slot) } else { next() };
         if forbids && let Some(job) = until().and_then(|until| self.traces.running_from(slot, until)) {
             let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::Object as _;
 use crate::api::batch_v1::Job;
+use crate::api::policy::BACKLOG;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
 use crate::cli::next::cron_jobs::Given;
@@ -108,6 +109,23 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             vec![
                 ("21x1", Fate::Started, "has been running for 1d08h".to_owned()),
                 ("22x1", Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(21)))),
+            ],
+        ),
+        (
+            "waited, and started when the Job that blocked it had ended",
+            18,
+            json!({
+                "metadata": {"annotations": {BACKLOG: "2"}},
+                "spec": {"concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0},
+                "status": {"lastScheduleTime": day(21)},
+            }),
+            &[(19, None)],
+            vec![],
+            vec![
+                ("19x1", Fate::Started, "has been running for 3d08h".to_owned()),
+                ("20x1", Fate::Unknown, gone.to_owned()),
+                ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
+                ("22x1", Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(19)))),
             ],
         ),
         (
