@@ -294,7 +294,8 @@ fn body(
     };
     let spec = spec.get();
     // Most heads fit; the spec is written once.
-    let mut body = Vec::with_capacity(spec.len() + USUAL_HEAD);
+    let of_pods: usize = pods.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
+    let mut body = Vec::with_capacity(spec.len() + USUAL_HEAD + of_pods);
     serde_json::to_writer(&mut body, &head).map_err(fail)?;
     body.pop();
     body.extend_from_slice(br#","spec":"#);

@@ -335,6 +335,7 @@ impl Track {
         self.baseline = self.baseline.max(until);
         self.judged = self.judged.max(until);
         self.started = self.started.max(cron_job.status.last_schedule_time);
+        self.forget_old_slots();
     }
 
     /// Whether slots before `time` are compared.

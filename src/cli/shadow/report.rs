@@ -17,7 +17,7 @@ use crate::cli::output::{Report as Printed, count, stretch};
 use crate::terminal;
 
 /// The most entries of a list.
-pub(super) const MOST: usize = 100;
+pub(super) const MOST: usize = 5_000;
 /// How many of the latest Jobs, and of the minutes with most of them, are named.
 const WORST: usize = 10;
 /// How many minutes are summed at a time; the hottest of them stay.

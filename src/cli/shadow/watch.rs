@@ -211,12 +211,17 @@ impl Shadow {
         }
     }
 
-    /// Ends the comparison; slots that have been without a Job for `patience` are missed.
+    /// Ends the comparison; slots that have been without a Job for `patience` are missed, unless the watch has a gap now.
     fn end(&mut self, patience: TimeDelta) {
         let now = self.clock.now();
+        let sees = self.eyes.see(&self.cron_jobs, &self.jobs).is_some();
         for name in self.known.keys().cloned().collect::<Vec<_>>() {
             if let Some(known) = self.known.get_mut(&name) {
-                known.track.end(patience, now);
+                if sees {
+                    known.track.end(patience, now);
+                } else {
+                    known.track.lose_open();
+                }
             }
             self.sum_up(&name);
         }

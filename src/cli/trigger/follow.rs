@@ -101,34 +101,39 @@ impl Followed<'_> {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ask.reset();
         let (mut end, mut last_line) = (None, Instant::now());
+        // Whether the Pods were listed since the end.
+        let mut is_listed = false;
         let (mut seen, mut told) = (None, None);
         loop {
             if let Some(end) = end
-                && logs.as_ref().is_none_or(Logs::are_read)
+                && logs.as_ref().is_none_or(|logs| is_listed && logs.are_read())
             {
                 return Ok(Some(end));
             }
             tokio::select! {
+                // Lines that are there are printed before the wait for more is given up.
+                biased;
                 change = watch.next(), if end.is_none() => {
                     end = self.end(change, &watch)?;
                     if let (Some(_), Some(logs)) = (end, &mut logs) {
                         // The last Pods may not have been seen yet.
-                        logs.look(outlet).await;
+                        is_listed = logs.look(outlet).await;
                         last_line = Instant::now();
-                    }
-                }
-                piece = Logs::next(logs.as_mut()) => {
-                    last_line = Instant::now();
-                    if !logs.as_mut().is_none_or(|logs| logs.take(piece, outlet)) {
-                        return Ok(None);
                     }
                 }
                 _ = look.tick(), if logs.is_some() => {
                     if let Some(logs) = &mut logs {
-                        logs.look(outlet).await;
+                        is_listed |= logs.look(outlet).await && end.is_some();
                     }
                 }
                 _ = ask.tick(), if end.is_none() => self.say_why(&mut seen, &mut told, outlet).await,
+                piece = Logs::next(logs.as_mut()) => {
+                    if !logs.as_mut().is_none_or(|logs| logs.take(piece, outlet)) {
+                        return Ok(None);
+                    }
+                    // The output may have waited for its reader.
+                    last_line = Instant::now();
+                }
                 () = sleep_until(last_line + LAST_LINES), if end.is_some() => {
                     outlet.note(["The rest of the log cannot be read.".to_owned()]);
                     return Ok(end);

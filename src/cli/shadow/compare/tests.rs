@@ -403,3 +403,12 @@ fn what_is_kept_of_a_cron_job_is_bounded() {
     let missed = track.take_changes().into_iter().filter(|change| matches!(change.after, Some(Finding::Missed(_))));
     assert_eq!(missed.count(), 600 - KEPT, "those that are not kept are in the sums");
 }
+
+#[test]
+fn slots_that_a_long_gap_hides_take_no_memory() {
+    let (cron_job, mut track) = track(&json!({}));
+    for days in 1..4 {
+        track.skip_until(at("12:00:00") + TimeDelta::days(days), &cron_job, Zone::UTC);
+    }
+    assert!(!track.take_changes().is_empty() && track.slots.len() <= KEPT);
+}

@@ -120,8 +120,8 @@ impl<'a> Logs<'a> {
         }
     }
 
-    /// Lists the Pods, and begins to read the logs that are new or broke off.
-    pub async fn look(&mut self, outlet: &mut Outlet<'_>) {
+    /// Lists the Pods, and begins to read the logs that are new or broke off. Returns whether they could be listed.
+    pub async fn look(&mut self, outlet: &mut Outlet<'_>) -> bool {
         let selector = format!("&labelSelector=batch.kubernetes.io/job-name%3D{}", self.job);
         let pods = match list(self.client, &format!("/api/v1/namespaces/{}/pods", self.namespace), &selector).await {
             Ok(pods) => pods,
@@ -129,7 +129,7 @@ impl<'a> Logs<'a> {
                 let why = format!("The Pods cannot be read: {error}");
                 outlet.note((self.told.as_ref() != Some(&why)).then(|| why.clone()));
                 self.told = Some(why);
-                return;
+                return false;
             }
         };
         let mut pods: Vec<Pod> = pods.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
@@ -155,6 +155,7 @@ impl<'a> Logs<'a> {
                 format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&follow=true{previous}");
             self.readers.spawn(read(self.client.clone(), path, progress.printed, instance, self.sender.clone()));
         }
+        true
     }
 
     /// The starts of the container in a Pod whose logs can be read, the older first, and whether another start followed.
