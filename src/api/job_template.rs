@@ -171,14 +171,7 @@ pub fn job_from_template(
     local: Zone,
     traceparent: Option<&str>,
 ) -> Result<Vec<u8>, TemplateError> {
-    let controller_kind = cron_job.controller_kind;
-    let zone = cron_job.timing(local).annotation_zone();
-    let pods = slot_in_pod(cron_job, slot, cron_job.due(slot), zone, traceparent);
-    let edit = |template: &mut Template<'_>| {
-        template.metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
-        Ok(())
-    };
-    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), Some(true), &pods, edit)
+    of_slot(cron_job, slot, local, None, traceparent)
 }
 
 /// The body of the create request for the Job of `slot` that the backfill `id` starts: that of [`job_from_template`] with
@@ -193,15 +186,29 @@ pub fn backfill_job(
     id: &str,
     traceparent: Option<&str>,
 ) -> Result<Vec<u8>, TemplateError> {
+    of_slot(cron_job, slot, local, Some(id), traceparent)
+}
+
+/// The same for the controller, or for a backfill, whose Job blocks no deletion of its owner.
+fn of_slot(
+    cron_job: &CronJob,
+    slot: DateTime<Utc>,
+    local: Zone,
+    backfill: Option<&str>,
+    traceparent: Option<&str>,
+) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let zone = cron_job.timing(local).annotation_zone();
     let pods = slot_in_pod(cron_job, slot, cron_job.due(slot), zone, traceparent);
     let edit = |template: &mut Template<'_>| {
         template.metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
-        template.metadata.labels.insert(BACKFILL.into(), id.to_owned().into());
+        if let Some(id) = backfill {
+            template.metadata.labels.insert(BACKFILL.into(), id.to_owned().into());
+        }
         Ok(())
     };
-    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), None, &pods, edit)
+    let name = controller_kind.child_name(&cron_job.name.name, slot);
+    body(cron_job, name, backfill.is_none().then_some(true), &pods, edit)
 }
 
 /// The body of the create request for a Job that a user starts, under this name and with these changes, and the container that

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use http::Request;
-use http::header::DATE;
 use kube::Client;
 use schedule::Zone;
 use serde::Deserialize;
@@ -111,13 +110,7 @@ impl Scope {
 /// The cluster's time: what the API server says, where the machine's clock differs from it. A cluster of `dev` can have a time of
 /// its own.
 pub async fn now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
-    let request = Request::get("/version").body(kube::client::Body::empty());
-    let answer = match request {
-        Ok(request) => client.send(request).await.ok(),
-        Err(_) => None,
-    };
-    let date = answer.as_ref().and_then(|answer| answer.headers().get(DATE)?.to_str().ok());
-    let theirs = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()).map(|date| date.to_utc());
+    let theirs = clock::date(client).await.ok().flatten();
     let own = clock.now();
     theirs.filter(|theirs| theirs.signed_duration_since(own).abs() > SAME_TIME).unwrap_or(own)
 }

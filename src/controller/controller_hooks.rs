@@ -133,9 +133,9 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         let (controller, cron_job) = (self.controller, &observation.cron_job);
         decision_log::decided(&cron_job.name, settlement);
         controller.memories.decided(cron_job, &observation.recalled, settlement);
-        let now = controller.parts.clock.now();
         for job in settlement.notes.iter().filter_map(Note::ended) {
-            controller.parts.metrics.job_ended(job.succeeded, job.ran_for(now).as_seconds_f64());
+            let took = job.ran_for(controller.parts.clock.now());
+            controller.parts.metrics.job_ended(job.succeeded, took.as_seconds_f64());
         }
         if let Some(stats_set) = &controller.parts.stats_set {
             stats_set.decided(observation, settlement);

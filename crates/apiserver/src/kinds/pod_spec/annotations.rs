@@ -23,6 +23,10 @@ pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
+/// What errors call a profile, and the annotations that mean that of the runtime.
+const OF_SECCOMP: (&str, &[&str]) = ("seccomp", &["runtime/default", "docker/default"]);
+const OF_APP_ARMOR: (&str, &[&str]) = ("apparmor", &["runtime/default"]);
+
 /// Validates keys and the size. Matches apimachinery `ValidateAnnotations`.
 pub(super) fn keys(annotations: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
@@ -100,30 +104,37 @@ fn seccomp_profile(profile: &str, field: &str, errors: &mut Vec<FieldError>) {
 pub(super) fn agree(annotations: &Value, spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let of_pod = &spec["securityContext"];
     if let Some(value) = annotations[SECCOMP_POD].as_str() {
-        seccomp_agrees(value, &of_pod["seccompProfile"], &format!("{path}.securityContext.seccompProfile"), errors);
+        agrees(OF_SECCOMP, value, &of_pod["seccompProfile"], &format!("{path}.securityContext.seccompProfile"), errors);
     }
     let is_windows = text(spec, "os.name") == "windows";
     for (container, at) in containers_with_paths(spec, path) {
         let (name, own) = (text(container, "name"), &container["securityContext"]);
         if let Some(value) = annotations[format!("{SECCOMP_CONTAINER}{name}")].as_str() {
-            seccomp_agrees(value, &own["seccompProfile"], &format!("{at}.securityContext.seccompProfile"), errors);
+            agrees(OF_SECCOMP, value, &own["seccompProfile"], &format!("{at}.securityContext.seccompProfile"), errors);
         }
         let profile =
             if own["appArmorProfile"].is_null() { &of_pod["appArmorProfile"] } else { &own["appArmorProfile"] };
         if let Some(value) = annotations[format!("{APP_ARMOR}{name}")].as_str().filter(|_| !is_windows) {
-            app_armor_agrees(value, profile, &format!("{at}.securityContext.appArmorProfile"), errors);
+            agrees(OF_APP_ARMOR, value, profile, &format!("{at}.securityContext.appArmorProfile"), errors);
         }
     }
 }
 
-fn seccomp_agrees(annotation: &str, profile: &Value, at: &str, errors: &mut Vec<FieldError>) {
+/// Compares an annotation with the profile of `kind` that the field has; `of_runtime` are the annotations that mean the runtime's.
+fn agrees(
+    (kind, of_runtime): (&str, &[&str]),
+    annotation: &str,
+    profile: &Value,
+    at: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let agrees = match text(profile, "type") {
         "Unconfined" => annotation == "unconfined",
-        "RuntimeDefault" => matches!(annotation, "runtime/default" | "docker/default"),
+        "RuntimeDefault" => of_runtime.contains(&annotation),
         "Localhost" => match annotation.strip_prefix("localhost/") {
             Some(path) if profile["localhostProfile"].as_str() != Some(path) => {
-                let detail = "seccomp profile in annotation and field must match";
-                errors.push(forbidden(format!("{at}.localhostProfile"), detail));
+                let detail = format!("{kind} profile in annotation and field must match");
+                errors.push(forbidden(format!("{at}.localhostProfile"), &detail));
                 return;
             }
             path => path.is_some(),
@@ -131,25 +142,6 @@ fn seccomp_agrees(annotation: &str, profile: &Value, at: &str, errors: &mut Vec<
         _ => true,
     };
     if !agrees {
-        errors.push(forbidden(format!("{at}.type"), "seccomp type in annotation and field must match"));
-    }
-}
-
-fn app_armor_agrees(annotation: &str, profile: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let agrees = match text(profile, "type") {
-        "Unconfined" => annotation == "unconfined",
-        "RuntimeDefault" => annotation == "runtime/default",
-        "Localhost" => match annotation.strip_prefix("localhost/") {
-            Some(path) if profile["localhostProfile"].as_str() != Some(path) => {
-                let detail = "apparmor profile in annotation and field must match";
-                errors.push(forbidden(format!("{at}.localhostProfile"), detail));
-                return;
-            }
-            path => path.is_some(),
-        },
-        _ => true,
-    };
-    if !agrees {
-        errors.push(forbidden(format!("{at}.type"), "apparmor type in annotation and field must match"));
+        errors.push(forbidden(format!("{at}.type"), &format!("{kind} type in annotation and field must match")));
     }
 }

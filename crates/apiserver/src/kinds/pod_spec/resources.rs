@@ -16,7 +16,8 @@ use crate::kinds::fields::{
 use crate::kinds::quantity::{self, Quantity};
 
 const HUGE: &str = "hugepages-";
-const STANDARD: [&str; 20] = [
+/// The standard resources that are measured.
+const MEASURED: [&str; 11] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -26,20 +27,11 @@ const STANDARD: [&str; 20] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
     "storage",
     "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
 ];
-/// The standard resources of which there are whole numbers only.
-const WHOLE: [&str; 9] = [
+/// Those that are counted: whole numbers only.
+const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -83,7 +75,7 @@ fn validate(resources: &Value, rule: Rule, claims: &BTreeSet<&str>, path: &str, 
             if amount.milli < 0 {
                 errors.push(invalid(field.as_str(), shown, "must be greater than or equal to 0"));
             }
-            if (WHOLE.contains(&name.as_str()) || is_extended(name)) && amount.milli % 1000 != 0 {
+            if (COUNTED.contains(&name.as_str()) || is_extended(name)) && amount.milli % 1000 != 0 {
                 errors.push(invalid(field.as_str(), shown, "must be an integer"));
             }
             if list == "requests" {
@@ -147,7 +139,10 @@ fn is_extended(name: &str) -> bool {
 /// Matches `validateResourceName`; whether the name may be used is left to the caller.
 fn resource_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
     let messages = label_key_errors(name);
-    let is_standard = STANDARD.contains(&name) || name.starts_with(HUGE) || name.starts_with("requests.hugepages-");
+    let is_standard = MEASURED.contains(&name)
+        || COUNTED.contains(&name)
+        || name.starts_with(HUGE)
+        || name.starts_with("requests.hugepages-");
     if messages.is_empty() && !name.contains('/') && !is_standard {
         errors.push(invalid_json(field, name, "must be a standard resource type or fully qualified"));
     }
