@@ -99,6 +99,7 @@ fault_kinds! {
     AdmissionSlow "slow admission of a namespace" 8,
     AdmissionLoad "admission of a namespace as slow as it has requests" 5,
     ServerLoad "server as slow as it has requests" 4,
+    CreateHeld "connection lost under a create that commits later" 6,
     StatusRefused "statuses of a namespace refused for minutes" 0,
     CreateRefused "creates of Jobs refused for minutes" 0,
     DeleteRefused "deletions of Jobs refused for minutes" 0,
@@ -113,13 +114,14 @@ fault_kinds! {
 impl FaultKind {
     /// The kinds of pressure that worlds have.
     pub fn pressure() -> Vec<(u64, Self)> {
-        let commits_late = |kind| matches!(kind, Self::AdmissionSlow | Self::AdmissionLoad);
+        let commits_late = |kind| matches!(kind, Self::AdmissionSlow | Self::AdmissionLoad | Self::CreateHeld);
         Self::PRESSURE.iter().copied().filter(|(_, kind)| has_slow_admission() || !commits_late(*kind)).collect()
     }
 
     /// Whether it affects only the admission of Jobs in one namespace.
     pub fn is_of_a_namespace(self) -> bool {
-        matches!(self, Self::AdmissionDenies | Self::AdmissionSilent | Self::AdmissionSlow | Self::AdmissionLoad)
+        use FaultKind as K;
+        matches!(self, K::AdmissionDenies | K::AdmissionSilent | K::AdmissionSlow | K::AdmissionLoad | K::CreateHeld)
     }
 }
 
@@ -162,12 +164,14 @@ impl Fault {
         Self { number, at, until, replica: 0, namespace, kind, amount: Self::amount_of_pressure(rng, kind) }
     }
 
-    /// For denials and hangs, which form they have; else milliseconds, for load per request in flight.
+    /// For denials and hangs, which form they have; for held creates, the percentage; else milliseconds, for load per request in
+    /// flight.
     pub fn amount_of_pressure(rng: &mut Rng, kind: FaultKind) -> u64 {
         match kind {
             FaultKind::AdmissionSlow => rng.range(5, 31) * SECOND,
             FaultKind::AdmissionLoad => *rng.pick(&[100, 400, 1500]),
             FaultKind::ServerLoad => *rng.pick(&[2, 10, 40]),
+            FaultKind::CreateHeld => *rng.pick(&[30, 60]),
             _ => rng.range(0, 2),
         }
     }

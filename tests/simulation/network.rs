@@ -397,6 +397,13 @@ impl State {
             fate.before += self.rng.range(0, IN_SOCKET);
         }
         fate.breaks_early = slow > 0 && self.rng.percent(50);
+        if let Some(share) = amount(self, F::CreateHeld)
+            && self.rng.percent(share)
+        {
+            self.struck(F::CreateHeld);
+            fate.before = self.rng.range(fate.before, limit + IN_SOCKET);
+            (fate.reply, fate.breaks_early) = (Reply::Broken("connection reset while the server works"), true);
+        }
     }
 
     /// The server has finished a request.

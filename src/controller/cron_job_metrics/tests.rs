@@ -40,6 +40,7 @@ fn ends(job: &Job) -> Option<(Duration, Ending)> {
     match job.name.name.split('-').next() {
         Some("good") => Some((after, Ending::Complete)),
         Some("bad") => Some((after, Ending::Failed)),
+        Some("long") => Some((Duration::from_secs(70), Ending::Complete)),
         _ => None,
     }
 }
@@ -276,6 +277,13 @@ async fn each_end_is_counted_once_whatever_becomes_of_the_job_and_its_status() {
         ("failed ones that are deleted at once", "bad", json!({ "failedJobsHistoryLimit": 0 }), false, [0, 3, 0, 3]),
         ("statuses that are refused", "good", json!({}), true, [3, 0, 3, 0]),
         ("the same, of Jobs to delete", "good", json!({ "successfulJobsHistoryLimit": 0 }), true, [3, 0, 3, 0]),
+        (
+            "the same, that end after the next began",
+            "long",
+            json!({ "successfulJobsHistoryLimit": 0 }),
+            true,
+            [2, 0, 2, 0],
+        ),
         ("slots of one minute, which share a Job", "good", json!({ "schedule": "@every 30s" }), false, [3, 0, 3, 0]),
         ("Jobs that do not end", "stuck", json!({}), false, [0; 4]),
     ];
@@ -290,6 +298,7 @@ async fn each_end_is_counted_once_whatever_becomes_of_the_job_and_its_status() {
         world.wire.calm();
         world.pass_until("2026-03-02T10:02:55Z").await;
         assert_eq!(runs(&world, name), want, "{sentence}: {:?}", world.seen_names());
+        assert!(!world.reasons().await.contains(&"MissingJob".to_owned()), "{sentence}");
         stop.cancel();
     }
 }

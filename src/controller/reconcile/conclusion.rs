@@ -89,10 +89,8 @@ impl Conclusion<'_> {
         for (job, reply) in pruned {
             sync.conclude_pruning(&job, &reply);
         }
-        // That one goes after the status is written, and the status has it no longer.
-        if let Some(job) = prune.iter().find(|job| unrecorded.as_ref() == Some(&job.uid))
-            && sync.left_out.contains(&job.uid)
-        {
+        // These go after the status is written, and the status has them no longer.
+        for job in prune.iter().filter(|job| sync.left_out.contains(&job.uid)) {
             sync.draft.ended(job);
         }
         sync.publish(&outcome);
