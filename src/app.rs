@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{NameConflict, ObjectName};
@@ -522,9 +522,10 @@ impl Controllers {
 }
 
 impl ControllerInstance {
+    /// Waits until the caches have synced, but for namespaces that may not be read.
     async fn synced(&self) {
-        self.cron_jobs.wait_for_cache_sync().await;
-        self.jobs.wait_for_cache_sync().await;
+        self.cron_jobs.wait_for_readable_scopes().await;
+        self.jobs.wait_for_readable_scopes().await;
     }
 
     /// Runs the controller once its caches have synced.
@@ -534,6 +535,9 @@ impl ControllerInstance {
         let _idle = AbortOnDropHandle::new(tokio::spawn(sim::bind(async move { idle.show_idle_workers().await })));
         if stop.run_until_cancelled(self.synced()).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
+            for namespace in [cron_jobs.unlisted_namespaces(), jobs.unlisted_namespaces()].concat() {
+                warn!(%namespace, "no CronJob of this namespace runs, since its CronJobs or its Jobs may not be listed");
+            }
             if created_lease {
                 controller.doubt_absent_lease();
             }

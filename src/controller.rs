@@ -365,6 +365,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             debug!(cronjob = %key, "CronJob not found, may be it is deleted");
             return self.sync_deleted(key).await;
         };
+        if !self.parts.jobs.has_listed(&key.namespace) {
+            return Outcome::Failed(Failure::JobsNotListed(key.clone()));
+        }
         self.warn_of_name_conflict(&cached);
         self.warn_of_unknown_policies(&cached);
         let recollection = self.recall(cached);

@@ -358,8 +358,12 @@ impl<L: LeaseLock> LeaderElector<L> {
         };
         let mut lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
         // It may have been deleted, as one that was seen before certainly was.
-        if self.observed.is_some() {
-            self.leadership.taken_over(Takeover::RanOutInSilence);
+        match &self.observed {
+            Some(seen) if seen.record.holder_identity != self.config.identity => {
+                self.inherit(Takeover::RanOutInSilence);
+            }
+            Some(_) => self.leadership.taken_over(Takeover::RanOutInSilence),
+            None => {}
         }
         self.leadership.wants_open(Instant::now() + LONGEST_CREATE);
         let term = self.announce(&mut lease, &record);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chrono::{SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::{Interner, Object, Uid};
 use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
@@ -89,7 +89,7 @@ struct Diary {
 }
 
 impl SyncHooks for Diary {
-    fn decided(&self, _: &Observation, settlement: &mut Settlement) {
+    fn decided(&self, _: &Observation, settlement: &mut Settlement, _: DateTime<Utc>) {
         self.events.lock().unwrap().append(&mut settlement.events);
     }
 }

@@ -210,7 +210,7 @@ pub(super) struct FailureCounts {
     pub(super) streaming_lists: u32,
     /// Watches that stayed silent.
     pub(super) silences: u32,
-    /// Watches that were refused.
+    /// Watches that were refused, or not opened for long enough to be of use.
     pub(super) refusals: u32,
 }
 
@@ -232,6 +232,9 @@ impl FailureCounts {
             (Operation::StreamingList, _) => self.streaming_lists += 1,
             (Operation::Watch, Cause::Silent(_)) => self.silences += 1,
             (Operation::Watch, Cause::Status(status)) if !status.is_of_any_request() => self.refusals += 1,
+            // Something between here and the server may answer lists and no watch.
+            (Operation::Watch, Cause::Timeout(_) | Cause::VeryShortWatch(_)) => self.refusals += 1,
+            (Operation::Watch, Cause::CutOff { after, .. }) if *after < VERY_SHORT => self.refusals += 1,
             (Operation::Watch, _) => {}
         }
     }

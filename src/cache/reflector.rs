@@ -144,6 +144,9 @@ impl<T: Object> Reflector<T> {
         let recovery = recovery(operation, &cause, self.failures);
         let error = ReflectorError { operation, resource: self.endpoint.path().to_owned(), cause };
         self.mirror.dispatcher.observer.failed(self.mirror.dispatcher.resource, &error);
+        if error.is_refused() {
+            self.mirror.store.scope_refused(self.mirror.scope);
+        }
         let retry_after = match &error.cause {
             Cause::Status(status) => status.retry_after,
             _ => None,
@@ -165,21 +168,19 @@ impl<T: Object> Reflector<T> {
         } else if !is_away || self.backoff.is_told() {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
-        let next = match recovery {
-            Recovery::Resume | Recovery::ResumeLater => State::Watch,
-            Recovery::FallBackToPages => {
-                self.pages_only = true;
-                State::PagedList
-            }
-            Recovery::Relist => {
-                self.failures.heard();
-                self.list_state()
-            }
-        };
+        match recovery {
+            Recovery::Resume | Recovery::ResumeLater => {}
+            Recovery::FallBackToPages => self.pages_only = true,
+            Recovery::Relist => self.failures.heard(),
+        }
         if let Some(delay) = delay {
             sleep(delay).await;
         }
-        next
+        match recovery {
+            // While no watch is open, a list alone can answer a question.
+            Recovery::Resume | Recovery::ResumeLater if !self.questions.has_open() => State::Watch,
+            _ => self.list_state(),
+        }
     }
 
     /// Lists by a watch; the watch then continues.

@@ -12,7 +12,7 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use apimachinery::steps;
@@ -50,6 +50,8 @@ pub struct Store<T> {
     scopes: Box<[Scope]>,
     /// How many scopes still wait for their first list.
     unsynced: Counter,
+    /// How many scopes have neither their first list nor the server's refusal of it.
+    unanswered: Counter,
 }
 
 #[derive(Debug)]
@@ -94,7 +96,19 @@ struct Scope {
     progress: Mutex<Progress>,
     /// How many of its objects exist and cannot be decoded.
     malformed: AtomicUsize,
+    /// Whether its first list was refused.
+    is_refused: AtomicBool,
     questions: Arc<Questions>,
+}
+
+impl Scope {
+    fn has_listed(&self) -> bool {
+        !self.progress.lock().resource_version.is_empty()
+    }
+
+    fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::SeqCst)
+    }
 }
 
 /// Numbered questions whether a scope shows everything that is committed on the server.
@@ -108,6 +122,11 @@ impl Questions {
     /// The number of the last question.
     pub(super) fn asked(&self) -> u64 {
         self.asked.get()
+    }
+
+    /// Whether a question has no answer.
+    pub(super) fn has_open(&self) -> bool {
+        self.asked.get() > self.answered.get()
     }
 
     /// Waits for a question without an answer, and returns its number.
@@ -133,12 +152,14 @@ impl<T: Object> Store<T> {
             namespace,
             progress: Mutex::new(waits()),
             malformed: AtomicUsize::default(),
+            is_refused: AtomicBool::default(),
             questions: Arc::default(),
         };
         let scopes: Box<[Scope]> = scopes.into_iter().map(scope).collect();
         Self {
             contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
             unsynced: Counter::new(scopes.len() as u64),
+            unanswered: Counter::new(scopes.len() as u64),
             scopes,
         }
     }
@@ -180,11 +201,34 @@ impl<T: Object> Store<T> {
         self.unsynced.wait_for(|unsynced| unsynced == 0).await;
     }
 
-    /// Waits until the store shows every change that was committed before this call, however long its watches are silent. Each
-    /// reflector asks the server for its newest version, and lists if its watch does not reach that within a second.
+    /// Waits until each scope has its first list, or the server refuses it and another scope has one: a namespace that may not be
+    /// read keeps no other from being worked on. [`Self::has_listed`] says which.
+    pub async fn wait_for_readable_scopes(&self) {
+        self.unanswered.wait_for(|unanswered| unanswered == 0).await;
+        let scopes = self.scopes.len() as u64;
+        self.unsynced.wait_for(|unsynced| unsynced == 0 || unsynced < scopes).await;
+    }
+
+    /// Whether the first list of the scope of `namespace` is in the store; true for a namespace outside every scope.
+    pub fn has_listed(&self, namespace: &str) -> bool {
+        self.has_synced() || self.scope_of(namespace).is_none_or(Scope::has_listed)
+    }
+
+    /// The namespaces of which there is no list yet, in order.
+    pub fn unlisted_namespaces(&self) -> Vec<Arc<str>> {
+        self.scopes.iter().filter(|scope| !scope.has_listed()).filter_map(|scope| scope.namespace.clone()).collect()
+    }
+
+    fn scope_of(&self, namespace: &str) -> Option<&Scope> {
+        self.scopes.iter().find(|scope| scope.namespace.as_deref().is_none_or(|own| own == namespace))
+    }
+
+    /// Waits until the store shows every change that was committed before this call, however long its watches are silent, but for
+    /// scopes whose first list is refused. Each reflector asks the server for its newest version, and lists if its watch does not
+    /// reach that within a second.
     pub async fn catch_up(&self) {
         let asked: Vec<u64> = self.scopes.iter().map(|scope| scope.questions.asked.increment()).collect();
-        for (scope, number) in self.scopes.iter().zip(asked) {
+        for (scope, number) in self.scopes.iter().zip(asked).filter(|(scope, _)| !scope.is_refused()) {
             scope.questions.answered.wait_for(|answered| answered >= number).await;
         }
     }
@@ -192,7 +236,7 @@ impl<T: Object> Store<T> {
     /// The newest resource version that the scope of `namespace` has seen in a list, a watch event or a bookmark: the store
     /// shows every change up to it. `None` before the first list, and for a namespace outside every scope.
     pub fn last_resource_version(&self, namespace: &str) -> Option<String> {
-        let scope = self.scopes.iter().find(|scope| scope.namespace.as_deref().is_none_or(|own| own == namespace))?;
+        let scope = self.scope_of(namespace)?;
         Some(scope.progress.lock().resource_version.clone()).filter(|version| !version.is_empty())
     }
 
@@ -295,9 +339,20 @@ impl<T: Object> Store<T> {
         self.scopes[scope].malformed.store(count, Ordering::Relaxed);
     }
 
-    /// Records that one more scope has its first list.
-    pub(super) fn scope_synced(&self) {
+    /// Records that scope number `scope` has its first list.
+    pub(super) fn scope_synced(&self, scope: usize) {
         self.unsynced.decrement();
+        if !self.scopes[scope].is_refused.swap(false, Ordering::SeqCst) {
+            self.unanswered.decrement();
+        }
+    }
+
+    /// Records that a list of scope number `scope` was refused.
+    pub(super) fn scope_refused(&self, scope: usize) {
+        let scope = &self.scopes[scope];
+        if !scope.has_listed() && !scope.is_refused.swap(true, Ordering::SeqCst) {
+            self.unanswered.decrement();
+        }
     }
 }
 

@@ -120,7 +120,7 @@ impl<T: Object> StoreUpdater<T> {
         }
         self.dispatcher.observer.listed(self.dispatcher.resource);
         if is_initial {
-            self.store.scope_synced();
+            self.store.scope_synced(self.scope);
         } else {
             self.dispatcher.relisted();
         }

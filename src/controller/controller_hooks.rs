@@ -129,7 +129,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         decision_log::deleted(name);
     }
 
-    fn decided(&self, observation: &Observation, settlement: &mut Settlement) {
+    fn decided(&self, observation: &Observation, settlement: &mut Settlement, judged: DateTime<Utc>) {
         let (controller, cron_job) = (self.controller, &observation.cron_job);
         decision_log::decided(&cron_job.name, settlement);
         controller.memories.decided(cron_job, &observation.recalled, settlement);
@@ -138,7 +138,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
             controller.parts.metrics.job_ended(job.succeeded, took.as_seconds_f64());
         }
         if let Some(stats_set) = &controller.parts.stats_set {
-            stats_set.decided(observation, settlement);
+            stats_set.decided(observation, settlement, judged);
         }
         controller.record_all(cron_job, std::mem::take(&mut settlement.events));
         let is_external = |memory: &mut Memory, slot| controller.external_jobs.already_there(&mut memory.account, slot);

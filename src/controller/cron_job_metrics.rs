@@ -150,8 +150,8 @@ impl CronJobMetrics {
 }
 
 impl CronJobStatsSet {
-    /// Records the end of a sync.
-    pub fn decided(&self, observation: &Observation, settlement: &Settlement) {
+    /// Records the end of a sync that judged the slots up to `judged`.
+    pub fn decided(&self, observation: &Observation, settlement: &Settlement, judged: DateTime<Utc>) {
         self.works.store(true, Ordering::Relaxed);
         let (cron_job, now) = (&observation.cron_job, self.clock.now());
         let mut place = match self.entries.entry(cron_job.name.clone()) {
@@ -172,7 +172,7 @@ impl CronJobStatsSet {
         if let Some(slot) = settlement.passed_over {
             place.stats.passed_over(cron_job, self.local_zone, slot);
         }
-        place.stats.decided(cron_job, self.local_zone, settlement.verdict, now);
+        place.stats.decided(cron_job, self.local_zone, settlement.verdict, judged, now);
         place.stats.is_stuck = settlement.memo.recent_events.iter().any(|event| event.reason == RUN_STUCK);
         // Without a decision, a request before the create failed.
         let is_still = place.stats.is_refused && settlement.verdict == Verdict::Open;
@@ -209,20 +209,26 @@ impl CronJobStatsSet {
         self.cron_jobs.len().saturating_sub(self.entries.len())
     }
 
-    /// Calls `show` with each existing CronJob and its current statistics.
+    /// Calls `show` with each existing CronJob and its current statistics. No search of a schedule keeps a worker from them.
     fn each(&self, mut show: impl FnMut(Shown<'_>)) {
         let now = self.clock.now();
-        for mut place in self.entries.iter_mut() {
-            let Some(cron_job) = self.cron_jobs.get(place.key()) else { continue };
-            let stats = &mut place.value_mut().stats;
-            if stats.uid != cron_job.uid {
+        let names: Vec<_> = self.entries.iter().map(|place| place.key().clone()).collect();
+        for name in names {
+            let known = self.entries.get(&name).map(|place| place.stats.clone());
+            let Some((cron_job, known)) = self.cron_jobs.get(&name).zip(known) else { continue };
+            if known.uid != cron_job.uid {
                 continue;
             }
+            let mut stats = known.clone();
             if cron_job.spec.suspend {
                 stats.suspended(&cron_job, self.local_zone, now);
+                // What a sync has recorded meanwhile stays; the next scrape counts again.
+                if let Some(mut place) = self.entries.get_mut(&name).filter(|place| place.stats == known) {
+                    place.stats.clone_from(&stats);
+                }
             }
             let next = stats.next_slot(&cron_job, self.local_zone);
-            show(Shown { controller: self.controller_kind.name, cron_job: &cron_job, stats, next, now });
+            show(Shown { controller: self.controller_kind.name, cron_job: &cron_job, stats: &stats, next, now });
         }
     }
 }

@@ -26,7 +26,7 @@ pub const AT_MOST: u64 = 1_000;
 const STEPS: u32 = 50_000;
 
 /// The statistics of one CronJob.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CronJobStats {
     /// The CronJob's UID; another CronJob of the same name has its own statistics.
     pub uid: Uid,
@@ -97,8 +97,15 @@ impl CronJobStats {
         }
     }
 
-    /// Counts the decision that a sync made at `now`.
-    pub fn decided(&mut self, cron_job: &CronJob, local: Zone, verdict: Verdict, now: DateTime<Utc>) {
+    /// Counts the decision that a sync made about the slots up to `judged`, and carried out at `now`.
+    pub fn decided(
+        &mut self,
+        cron_job: &CronJob,
+        local: Zone,
+        verdict: Verdict,
+        judged: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) {
         self.last_success = self.last_success.max(cron_job.status.last_successful_time);
         if !matches!(verdict, Verdict::Open | Verdict::Skipped(Skip::Invalid)) {
             self.is_invalid = false;
@@ -106,8 +113,7 @@ impl CronJobStats {
         match verdict {
             Verdict::Open => {}
             Verdict::NothingDue => {
-                self.decided =
-                    newest_slot(cron_job, local, now).map_or(self.decided, |newest| newest.max(self.decided));
+                self.decided = self.decided.max(newest_slot(cron_job, local, judged).unwrap_or(self.decided));
             }
             Verdict::Started { slot, .. } => {
                 self.missed += self.pass(cron_job, local, slot).saturating_sub(1);
@@ -116,18 +122,21 @@ impl CronJobStats {
                 self.last_skew = Some(now - cron_job.due(slot));
                 self.runs.started();
             }
-            Verdict::Skipped(Skip::Suspended) => self.suspended(cron_job, local, now),
+            Verdict::Skipped(Skip::Suspended) => self.suspended(cron_job, local, judged),
             // Without a schedule there are no slots, so this counts once for each edit that makes the CronJob invalid.
             Verdict::Skipped(Skip::Invalid) => {
                 let is_known = std::mem::replace(&mut self.is_invalid, true);
                 self.skipped.add(Skip::Invalid.as_str(), u64::from(!is_known));
             }
-            Verdict::Skipped(skip) => self.skip(cron_job, local, skip),
+            Verdict::Skipped(skip) => self.skip(cron_job, local, skip, judged),
         }
     }
 
-    fn skip(&mut self, cron_job: &CronJob, local: Zone, skip: Skip) {
+    fn skip(&mut self, cron_job: &CronJob, local: Zone, skip: Skip, judged: DateTime<Utc>) {
         let Some(slot) = skip.slot() else { return };
+        // With a backlog, the oldest of those that are held is reported.
+        let newest = || newest_slot(cron_job, local, judged).map_or(slot, |newest| newest.max(slot));
+        let slot = if skip.held().is_some() { newest() } else { slot };
         let passed = self.pass(cron_job, local, slot);
         // Only this slot has its name taken.
         let skipped = if matches!(skip, Skip::NameTaken(_)) { passed.min(1) } else { passed };

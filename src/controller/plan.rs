@@ -337,6 +337,9 @@ pub enum Failure {
     /// No Job can be made from the template.
     #[error("{0}")]
     Template(String),
+    /// The Jobs of its namespace may not be listed.
+    #[error("the Jobs of CronJob {0} are not known: those of its namespace were not listed yet")]
+    JobsNotListed(ObjectName),
 }
 
 impl Failure {
@@ -344,12 +347,19 @@ impl Failure {
     pub fn api_error(&self) -> Option<&ApiError> {
         match self {
             Self::Api(error) | Self::CouldNotReplace(_, error) => Some(error),
-            Self::Recreated(_) | Self::HandedOverAgain(_) | Self::Changed(_) | Self::Template(_) => None,
+            Self::Recreated(_)
+            | Self::HandedOverAgain(_)
+            | Self::Changed(_)
+            | Self::Template(_)
+            | Self::JobsNotListed(_) => None,
         }
     }
 
     /// The scope of the failure: the key, its namespace or the API server.
     pub fn class(&self) -> FailureClass {
-        self.api_error().map_or(FailureClass::Key, ApiError::class)
+        match self {
+            Self::JobsNotListed(_) => FailureClass::Namespace,
+            _ => self.api_error().map_or(FailureClass::Key, ApiError::class),
+        }
     }
 }

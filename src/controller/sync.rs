@@ -81,7 +81,7 @@ pub trait SyncHooks: Send + Sync {
     }
     /// The sync is about to end with this settlement, whose Events may be taken. The status write follows. It may take
     /// until the next slot, and a shutdown may cancel it. The decision's Events and statistics do not depend on it.
-    fn decided(&self, observation: &Observation, settlement: &mut Settlement);
+    fn decided(&self, observation: &Observation, settlement: &mut Settlement, judged: DateTime<Utc>);
     /// The status was written as in `written`, or not at all. `owed` are the edits that are still to be written; they
     /// may be empty. The history is pruned next; a sync that is cancelled during that still owes these edits.
     fn settled(&self, cron_job: &CronJob, written: Option<&Arc<CronJob>>, owed: Edits) {
@@ -209,7 +209,7 @@ impl<C: JobControl + CronJobControl, H: SyncHooks> Syncing<'_, C, H> {
         self.template = None;
         let (conclusion, began) = (conclude(course, &attempted), Instant::now());
         let (mut settlement, prune_failed) = self.prune_first(observation, conclusion).await;
-        self.hooks.decided(observation, &mut settlement);
+        self.hooks.decided(observation, &mut settlement, self.now);
         let end = began + settling_time(settlement.outcome.next_slot(), self.now);
         let report = self.settle(observation, settlement, end).await;
         SyncReport { prune_failed: prune_failed || report.prune_failed, ..report }

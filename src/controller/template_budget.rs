@@ -3,9 +3,10 @@
 //! A template too long for the cache is read when its CronJob fires, and held until the create is answered.
 //!
 //! Guarantees: all templates held together have at most [`BUDGET`] bytes, those of one namespace at most
-//! [`NAMESPACE_SHARE`]. A longer template counts as that share: no template keeps those of other namespaces out. A worker never waits for the
-//! budget: the key is put aside and enqueued again, with high priority, when there may be space for it. Namespaces take
-//! turns. Each key put aside also has a timer of [`RETRY`], so none is lost if an enqueued key does not use its share.
+//! [`NAMESPACE_SHARE`]; a longer template counts as that share. A quarter is kept for namespaces with little: those whose creates
+//! are not answered, however many they are, leave it to them unless each of them has little, too. A worker never waits for the
+//! budget: the key is put aside and enqueued again, with high priority, when there may be space for it. Namespaces take turns. Each
+//! key put aside also has a timer of [`RETRY`], so none is lost if an enqueued key does not use its share.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
@@ -23,7 +24,11 @@ pub const BUDGET: usize = 8 << 20;
 
 /// How many of these bytes one namespace may take. A namespace whose creates are never answered leaves space for
 /// others.
-pub const NAMESPACE_SHARE: usize = BUDGET / 2;
+pub const NAMESPACE_SHARE: usize = BUDGET * 3 / 8;
+
+/// A namespace that takes no more than this may use all of the budget, and another one three quarters of it. It is more than any
+/// object that etcd takes.
+const LITTLE: usize = BUDGET * 3 / 16;
 
 /// After this time a key that was put aside is retried in any case.
 pub const RETRY: Duration = Duration::from_secs(1);
@@ -50,8 +55,8 @@ struct State {
 impl State {
     fn fits(&self, namespace: &str, bytes: usize, promised: usize) -> bool {
         let own = self.held_by_namespace.get(namespace).copied().unwrap_or_default();
-        let held = self.held + promised;
-        held + bytes <= BUDGET && own + bytes <= NAMESPACE_SHARE
+        let total = if own + bytes <= LITTLE { BUDGET } else { BUDGET - BUDGET / 4 };
+        self.held + promised + bytes <= total && own + bytes <= NAMESPACE_SHARE
     }
 
     fn take(&mut self, namespace: &Arc<str>, bytes: usize) {

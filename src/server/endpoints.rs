@@ -4,9 +4,10 @@
 //! that panics costs one answer 500. No endpoint changes the state of the program or reads a body: a request with a
 //! body is refused.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,7 @@ use http::{HeaderValue, StatusCode};
 use http_body::Body as _;
 use schedule::TIME_ZONE_DATA;
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tracing::error;
 
@@ -106,8 +107,8 @@ pub fn router(endpoints: Endpoints, which: Which) -> Router {
         }
     }
     if which != Which::HealthOnly {
-        let turn = Arc::new(Semaphore::new(1));
-        router = router.route("/metrics", get(move || show_metrics(metrics, turn)));
+        let texts = Arc::default();
+        router = router.route("/metrics", get(move || show_metrics(metrics, texts)));
     }
     if which == Which::All {
         let configz = configz.to_string();
@@ -126,17 +127,39 @@ async fn without_body(request: Request, next: Next) -> Response {
     plain_text(StatusCode::PAYLOAD_TOO_LARGE, "requests have no body here\n".to_owned())
 }
 
+/// How many texts of the metrics may be in memory. A client that does not read keeps one for as long as it is connected; while so
+/// many are kept, further clients get the newest of them.
+const MOST_TEXTS: usize = 8;
+
+/// A text of the metrics, shared between the answers that it is sent in.
+struct Text(Arc<String>);
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 /// Renders the metrics on a separate thread: with series for each of thousands of CronJobs it takes a fifth of a
-/// second, and must not delay reconciliation. Scrapes run one at a time, so that they never use more than one core.
-async fn show_metrics(metrics: Arc<dyn Fn() -> String + Send + Sync>, turn: Arc<Semaphore>) -> Response {
-    let turn = turn.acquire_owned().await;
+/// second, and must not delay reconciliation. Scrapes run one at a time, so that they never use more than one core. `texts` are
+/// those that are being sent, the newest last.
+async fn show_metrics(
+    metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    texts: Arc<Mutex<Vec<Weak<String>>>>,
+) -> Response {
+    let mut texts = texts.lock_owned().await;
     // A client that disconnects meanwhile does not free the lock earlier.
     let gather = move || {
-        let _turn = turn;
-        metrics()
+        texts.retain(|text| text.strong_count() > 0);
+        let newest = texts.last().filter(|_| texts.len() >= MOST_TEXTS).and_then(Weak::upgrade);
+        newest.unwrap_or_else(|| {
+            let text = Arc::new(metrics());
+            texts.push(Arc::downgrade(&text));
+            text
+        })
     };
     match spawn_blocking(gather).await {
-        Ok(text) => with_type("text/plain; version=0.0.4; charset=utf-8", text),
+        Ok(text) => with_type("text/plain; version=0.0.4; charset=utf-8", Bytes::from_owner(Text(text))),
         Err(error) => {
             error!(%error, "gathering the metrics panicked");
             plain_text(
@@ -147,8 +170,8 @@ async fn show_metrics(metrics: Arc<dyn Fn() -> String + Send + Sync>, turn: Arc<
     }
 }
 
-fn with_type(content_type: &'static str, body: String) -> Response {
-    ([(CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+fn with_type(content_type: &'static str, body: impl Into<Body>) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static(content_type))], body.into()).into_response()
 }
 
 /// Text that no browser may interpret as anything else, as Go's `http.Error` sends it.

@@ -254,6 +254,35 @@ async fn connection_of_a_client_that_sends_single_bytes_is_closed() {
     assert!(started.elapsed() <= LIMITS.header + Duration::from_secs(10), "held for {:?}", started.elapsed());
 }
 
+#[tokio::test]
+async fn clients_that_do_not_read_the_metrics_share_a_few_texts() {
+    let texts = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let metrics = Arc::clone(&texts);
+    let endpoints = Endpoints {
+        metrics: Arc::new(move || format!("texts {}\n", metrics.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1)),
+        ..endpoints()
+    };
+    let router = router(endpoints, Which::All);
+    let ask = || async {
+        let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+        router.clone().oneshot(request).await.unwrap()
+    };
+    let read = |response: Response<Body>| async {
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    };
+    for number in 1..=3 {
+        assert_eq!(read(ask().await).await, format!("texts {number}\n"), "each scrape has a text of its own");
+    }
+    let mut unread = Vec::new();
+    for _ in 0..100 {
+        unread.push(ask().await);
+    }
+    assert_eq!(texts.load(std::sync::atomic::Ordering::SeqCst), 3 + 8);
+    assert_eq!(read(ask().await).await, "texts 11\n", "while so many are kept, the newest of them");
+    drop(unread);
+    assert_eq!(read(ask().await).await, "texts 12\n", "and then a new one");
+}
+
 #[tokio::test(start_paused = true)]
 async fn connection_of_a_client_that_does_not_read_is_closed() {
     let cancel = CancellationToken::new();

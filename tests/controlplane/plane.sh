@@ -46,7 +46,7 @@ KUBECONFIG
 
 # Starts or restarts etcd, on the same ports and on the data that $dir/etcd holds.
 start_etcd() {
-    "$controlplane" etcd --data-dir="$dir/etcd" --unsafe-no-fsync --log-level=error \
+    "$controlplane" etcd ${ETCD_ARGS:-} --data-dir="$dir/etcd" --unsafe-no-fsync --log-level=error \
         --listen-client-urls="http://127.0.0.1:$etcd_port" --advertise-client-urls="http://127.0.0.1:$etcd_port" \
         --listen-peer-urls="http://127.0.0.1:$peer_port" --initial-advertise-peer-urls="http://127.0.0.1:$peer_port" \
         --initial-cluster="default=http://127.0.0.1:$peer_port" >>"$dir/etcd.log" 2>&1 &

@@ -434,7 +434,7 @@ impl SyncHooks for World {
     fn deleted(&self, _: &CronJob, _: &ObjectName, uid: &Uid) {
         self.0.lock().unwrap().deleted.insert(uid.clone());
     }
-    fn decided(&self, _: &Observation, settlement: &mut Settlement) {
+    fn decided(&self, _: &Observation, settlement: &mut Settlement, _: DateTime<Utc>) {
         self.0.lock().unwrap().events.append(&mut settlement.events);
     }
     fn settled(&self, _: &CronJob, _: Option<&Arc<CronJob>>, owed: Edits) {

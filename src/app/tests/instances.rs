@@ -126,3 +126,58 @@ async fn instance_that_may_not_list_leases_works() {
         .count();
     assert_eq!(created, 4, "a Job each minute");
 }
+
+/// Its RoleBinding may be gone with the namespace: after a restart that one waits, and no other.
+#[tokio::test(start_paused = true)]
+async fn instance_works_in_the_namespaces_that_it_may_read() {
+    // (what may not be listed in the other namespace, for how long, the Jobs there by then)
+    for (sentence, resource, until, there) in [
+        ("its CronJobs", "/namespaces/bank/cronjobs", 500, 0),
+        ("its Jobs", "/namespaces/bank/jobs", 500, 0),
+        ("its Jobs, at first", "/namespaces/bank/jobs", 60, 2),
+    ] {
+        let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
+        let server = server(&clock);
+        ask(&server, "POST", "/api/v1/namespaces", &json!({"metadata": {"name": "bank"}})).await;
+        for namespace in ["default", "bank"] {
+            let container = json!({"name": "main", "image": "example.com/none"});
+            let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+            let cron_job = json!({
+                "metadata": {"name": "a"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": pod}}},
+            });
+            ask(&server, "POST", &format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"), &cron_job).await;
+        }
+        let (inner, began) = (server.clone().into_service(), tokio::time::Instant::now());
+        let client = client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
+            let inner = inner.clone();
+            async move {
+                let is_list = request.method() == http::Method::GET && request.uri().path().ends_with(resource);
+                if is_list && began.elapsed() < seconds(until) {
+                    let status = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"});
+                    let body = http_body_util::Full::new(Bytes::from(status.to_string()));
+                    return Ok(http::Response::builder()
+                        .status(403)
+                        .body(http_body_util::BodyExt::boxed_unsync(body))?);
+                }
+                tower::ServiceExt::oneshot(inner, request).await.map_err(tower::BoxError::from)
+            }
+        }));
+        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
+        let (mut config, stop) = (config(vec![ControllerKind::CronJob]), CancellationToken::new());
+        config.namespaces = ["default", "bank"].map(str::to_owned).to_vec();
+        let ended = tokio::spawn({
+            let stop = stop.clone();
+            async move { run_replica(&config, replica, stop).await }
+        });
+        tokio::time::sleep(seconds(190)).await;
+        stop.cancel();
+        ended.await.unwrap().unwrap();
+        let created = |namespace: &str| {
+            let changes = server.changes_after(0);
+            let added = changes.iter().filter(|change| change.kind == ChangeKind::Added);
+            let jobs = added.filter(|change| change.collection == "jobs.batch");
+            jobs.filter(|change| change.object["metadata"]["namespace"] == namespace).count()
+        };
+        assert_eq!(["default", "bank"].map(created), [3, there], "{sentence}");
+    }
+}

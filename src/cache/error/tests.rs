@@ -67,9 +67,12 @@ fn each_failure_has_its_recovery() {
 #[test]
 fn request_that_fails_repeatedly_without_progress_is_given_up() {
     type Row = (&'static str, Operation, fn() -> Cause, Option<usize>);
-    let rows: [Row; 7] = [
+    let rows: [Row; 10] = [
         ("silence is given up the second time", Operation::Watch, || Cause::Silent(Duration::ZERO), Some(2)),
         ("refusals are given up the fifth time", Operation::Watch, || status(500, ""), Some(5)),
+        ("watches without headers are given up, too", Operation::Watch, || Cause::Timeout(Duration::ZERO), Some(5)),
+        ("and very short ones", Operation::Watch, || Cause::VeryShortWatch(Duration::ZERO), Some(5)),
+        ("and those that are cut off at once", Operation::Watch, || cut_off(5), Some(5)),
         ("throttling is never given up", Operation::Watch, || status(429, ""), None),
         ("an outage is never given up: a list would not help", Operation::Watch, no_connection, None),
         ("cut-off streaming lists are given up the third time", Operation::StreamingList, || cut_off(5), Some(3)),

@@ -113,3 +113,58 @@ async fn every_namespace_of_a_store_catches_up() {
     cancel.cancel();
     running.await.unwrap();
 }
+
+/// Whether each namespace has its list, and how long a caller waited for those that can be read, and for what they show.
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_may_not_be_read_holds_up_no_other() {
+    let path = |namespace| format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+    let lists = || vec![watch([end(5), Part::Stay]), page(&[], 5, "")];
+    let refuses = || vec![refused(403, "Forbidden"); 100];
+    let granted_later = || [vec![refused(403, "Forbidden"); 2], lists()].concat();
+    let seconds = Duration::from_secs;
+    // (sentence, the answers for two namespaces, whether one is read within ten seconds, which are listed then and after a minute)
+    let rows = [
+        ("both are read", lists(), lists(), true, [true, true], [true, true]),
+        ("one may not be read", lists(), refuses(), true, [true, false], [true, false]),
+        ("one may be read later", lists(), granted_later(), true, [true, true], [true, true]),
+        ("none may be read", refuses(), refuses(), false, [false, false], [false, false]),
+        ("one does not answer", lists(), vec![Reply::NoAnswer], false, [true, false], [true, false]),
+    ];
+    for (sentence, a, b, is_read, soon, later) in rows {
+        let script = Script::new([(&*path("a"), a), (&*path("b"), b)]);
+        let informer = Informer::<Job>::new(script.client(), &["a".to_owned(), "b".to_owned()], 17);
+        let (store, cancel) = (informer.store(), CancellationToken::new());
+        let running = tokio::spawn(informer.run(cancel.clone()));
+        let read = async {
+            store.wait_for_readable_scopes().await;
+            store.catch_up().await;
+        };
+        assert_eq!(timeout(seconds(10), read).await.is_ok(), is_read, "{sentence}");
+        let listed = || ["a", "b"].map(|namespace| store.has_listed(namespace));
+        sleep(seconds(10)).await;
+        assert_eq!(listed(), soon, "{sentence}");
+        sleep(seconds(60)).await;
+        assert_eq!(listed(), later, "{sentence}");
+        let missing = ["a", "b"].into_iter().zip(later).filter(|(_, listed)| !listed).map(|(namespace, _)| namespace);
+        let unlisted = store.unlisted_namespaces();
+        assert_eq!(unlisted.iter().map(|name| &**name).collect::<Vec<_>>(), missing.collect::<Vec<_>>(), "{sentence}");
+        cancel.cancel();
+        running.await.unwrap();
+    }
+}
+
+/// Something between here and the server answers lists and no watch.
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_by_a_list_while_no_watch_is_open() {
+    let relisted = watch([added(&job("z", 8)), end(9), Part::Stay]);
+    let script = Script::new([(ALL, vec![watch([end(5)]), relisted])]);
+    let informer = Informer::<Job>::new(script.client(), &[], 17);
+    let (store, cancel) = (informer.store(), CancellationToken::new());
+    let running = tokio::spawn(informer.run(cancel.clone()));
+    store.wait_for_cache_sync().await;
+    sleep(Duration::from_millis(100)).await;
+    timeout(Duration::from_secs(5), store.catch_up()).await.unwrap();
+    assert_eq!((script.requests(), store.len()), (owned(&["stream", "stream"]), 1));
+    cancel.cancel();
+    running.await.unwrap();
+}

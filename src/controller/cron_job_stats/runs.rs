@@ -18,7 +18,7 @@ pub const REMEMBERED: usize = 15;
 const ENOUGH: usize = 3;
 
 /// The runs of one CronJob.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStats {
     /// Jobs that succeeded.
     pub succeeded: u64,

@@ -36,7 +36,7 @@ type Row<'a> = (&'a str, &'a [(&'a str, Verdict)], (u64, u64, Skipped, &'a str))
 #[test]
 fn every_slot_is_counted_once_under_its_reason() {
     let none = Skipped::default;
-    let table: [Row<'_>; 11] = [
+    let table: [Row<'_>; 12] = [
         ("a slot is started", &[("10:00:01", started("10:00:00"))], (1, 0, none(), "11:00")),
         ("it is started late", &[("12:30:00", started("12:00:00"))], (1, 2, none(), "13:00")),
         (
@@ -63,6 +63,16 @@ fn every_slot_is_counted_once_under_its_reason() {
             "a forbidden slot that is started after all has been left out before",
             &[("10:00:01", skipped(Skip::Forbid(at("10:00:00")))), ("10:20:00", started("10:00:00"))],
             (1, 0, skips("forbid", 1), "11:00"),
+        ),
+        (
+            "the oldest of a backlog is held, while further slots come due",
+            &[
+                ("10:00:01", skipped(Skip::Forbid(at("10:00:00")))),
+                ("11:00:01", skipped(Skip::Forbid(at("10:00:00")))),
+                ("12:00:01", skipped(Skip::Forbid(at("10:00:00")))),
+                ("12:10:00", started("10:00:00")),
+            ],
+            (1, 0, skips("forbid", 3), "13:00"),
         ),
         (
             "a deadline has passed",
@@ -92,7 +102,7 @@ fn every_slot_is_counted_once_under_its_reason() {
     for (sentence, decisions, (fires, missed, skipped, next)) in table {
         let mut stats = CronJobStats::open(&cron_job, &[], at("09:30:00"));
         for (now, verdict) in decisions {
-            stats.decided(&cron_job, Zone::UTC, *verdict, at(now));
+            stats.decided(&cron_job, Zone::UTC, *verdict, at(now), at(now));
         }
         assert_eq!(told(&stats, &cron_job), (fires, missed, skipped, Some(next.to_owned())), "{sentence}");
     }
@@ -102,12 +112,12 @@ fn every_slot_is_counted_once_under_its_reason() {
 fn the_slots_of_a_suspension_are_counted_when_asked_for_and_when_it_ends() {
     let (on, off) = (cron_job(json!({})), cron_job(json!({ "spec": { "suspend": true } })));
     let mut stats = CronJobStats::open(&off, &[], at("09:30:00"));
-    stats.decided(&off, Zone::UTC, skipped(Skip::Suspended), at("09:30:00"));
+    stats.decided(&off, Zone::UTC, skipped(Skip::Suspended), at("09:30:00"), at("09:30:00"));
     stats.suspended(&off, Zone::UTC, at("11:30:00"));
     stats.suspended(&off, Zone::UTC, at("11:31:00"));
     assert_eq!(told(&stats, &off), (0, 0, skips("suspended", 2), None), "none is waited for");
     stats.edited(&off, &on, Zone::UTC, at("13:30:00"));
-    stats.decided(&on, Zone::UTC, started("13:00:00"), at("13:30:00"));
+    stats.decided(&on, Zone::UTC, started("13:00:00"), at("13:30:00"), at("13:30:00"));
     let want = (1, 0, skips("suspended", 4), Some("14:00".to_owned()));
     assert_eq!(told(&stats, &on), want, "the newest is started all the same");
 }
@@ -124,10 +134,19 @@ fn slots_of_a_new_schedule_count_from_the_edit_on() {
 }
 
 #[test]
+fn a_slot_that_came_due_while_a_sync_waited_for_answers_is_left_to_the_next() {
+    let cron_job = cron_job(json!({}));
+    let mut stats = CronJobStats::open(&cron_job, &[], at("09:30:00"));
+    stats.decided(&cron_job, Zone::UTC, Verdict::NothingDue, at("09:59:59"), at("10:00:01"));
+    stats.decided(&cron_job, Zone::UTC, skipped(Skip::Forbid(at("10:00:00"))), at("10:00:02"), at("10:00:02"));
+    assert_eq!(told(&stats, &cron_job), (0, 0, skips("forbid", 1), Some("11:00".to_owned())));
+}
+
+#[test]
 fn counting_has_an_end() {
     let secondly = cron_job(json!({ "spec": { "schedule": "@every 1s" } }));
     let mut stats = CronJobStats::open(&secondly, &[], at("09:30:00"));
-    stats.decided(&secondly, Zone::UTC, started("11:00:00"), at("11:00:00"));
+    stats.decided(&secondly, Zone::UTC, started("11:00:00"), at("11:00:00"), at("11:00:00"));
     assert_eq!((stats.fires, stats.missed), (1, AT_MOST - 1));
 }
 
@@ -168,7 +187,7 @@ fn a_start_ends_the_row_of_forbidden_slots() {
         ("11:00:01", skipped(Skip::Forbid(at("11:00:00"))), 2),
         ("12:00:01", started("12:00:00"), 0),
     ] {
-        stats.decided(&cron_job, Zone::UTC, verdict, at(now));
+        stats.decided(&cron_job, Zone::UTC, verdict, at(now), at(now));
         assert_eq!(stats.forbidden_in_a_row, row, "{now}");
     }
 }
@@ -184,10 +203,10 @@ fn slots_that_a_change_passes_over_are_counted_with_the_one_that_would_have_star
     ] {
         let mut stats = CronJobStats::open(&cron_job, &[], at("09:30:00"));
         for (now, skip) in verdicts {
-            stats.decided(&cron_job, Zone::UTC, skipped(skip), at(now));
+            stats.decided(&cron_job, Zone::UTC, skipped(skip), at(now), at(now));
         }
         stats.passed_over(&cron_job, Zone::UTC, at("11:00:00"));
-        stats.decided(&cron_job, Zone::UTC, Verdict::NothingDue, at("11:30:00"));
+        stats.decided(&cron_job, Zone::UTC, Verdict::NothingDue, at("11:30:00"), at("11:30:00"));
         assert_eq!((stats.skipped.0["passed_over"], stats.missed), (want, 0), "{sentence}");
     }
 }
@@ -220,7 +239,7 @@ proptest! {
                 7 => skipped(Skip::Paused(newest)),
                 8 => skipped(Skip::PassedOver(newest)),
                 _ => skipped(Skip::Suspended),
-            }, now);
+            }, now, now);
         }
         let skipped: u64 = stats.skipped.iter().map(|(_, slots)| slots).sum();
         let counted = stats.fires + stats.missed + skipped;

@@ -63,8 +63,10 @@ impl Sync<'_> {
         if self.observation.recalled.carried.has_scheduled() {
             return;
         }
-        let first = self.waiting(written, most, last, schedule).front().copied();
-        if first.is_some_and(|first| first < last) {
+        // Those that this controller started have their Jobs, also if it was killed before it wrote the status.
+        let base = self.draft.base;
+        let has_job = |slot: &DateTime<Utc>| self.observation.children().any(|job| job.slot_of(base) == Some(*slot));
+        if self.waiting(written, most, last, schedule).iter().any(|slot| *slot < last && !has_job(slot)) {
             self.hourly_event(EventType::Normal, PASSED_OVER, overtaken_backlog());
         }
     }

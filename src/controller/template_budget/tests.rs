@@ -32,16 +32,18 @@ async fn added(queue: &WorkQueue<ObjectName>) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn templates_are_held_up_to_the_budget_and_to_the_namespaces_share() {
     // (sentence, bytes held, bytes requested, whether they fit)
-    let rows: [(&str, &[(&str, usize)], (&str, usize), bool); 9] = [
+    let rows: [(&str, &[(&str, usize)], (&str, usize), bool); 11] = [
         ("nothing is held", &[], ("a", MIB), true),
         ("longer than the budget, and nothing is held", &[], ("a", 2 * BUDGET), true),
         ("longer than the budget beside another", &[("b", 1)], ("a", 2 * BUDGET), true),
         ("beside one that is longer than the budget", &[("a", 2 * BUDGET)], ("b", 4 * MIB), true),
-        ("up to the namespace's share", &[("a", 3 * MIB)], ("a", MIB), true),
-        ("beyond the namespace's share", &[("a", 3 * MIB)], ("a", MIB + 1), false),
+        ("up to the namespace's share", &[("a", 2 * MIB)], ("a", MIB), true),
+        ("beyond the namespace's share", &[("a", 2 * MIB)], ("a", MIB + 1), false),
         ("longer than the share, the first of its namespace", &[("b", MIB)], ("a", 5 * MIB), true),
-        ("up to the budget", &[("a", 4 * MIB), ("b", 3 * MIB)], ("c", MIB), true),
-        ("beyond the budget", &[("a", 4 * MIB), ("b", 3 * MIB)], ("c", MIB + 1), false),
+        ("up to three quarters", &[("a", 3 * MIB), ("b", MIB)], ("c", 2 * MIB), true),
+        ("beyond three quarters", &[("a", 3 * MIB), ("b", MIB)], ("c", 2 * MIB + 1), false),
+        ("an object as long as etcd takes, in the rest", &[("a", 3 * MIB), ("b", 3 * MIB)], ("c", 3 * MIB / 2), true),
+        ("and a longer one", &[("a", 3 * MIB), ("b", 3 * MIB)], ("c", 3 * MIB / 2 + 1), false),
     ];
     for (sentence, held, (namespace, bytes), expected) in rows {
         let (budget, _queue) = budget();
@@ -58,16 +60,16 @@ async fn templates_are_held_up_to_the_budget_and_to_the_namespaces_share() {
 #[tokio::test(start_paused = true)]
 async fn keys_put_aside_are_added_again_in_turns_when_there_is_room() {
     let (budget, queue) = budget();
-    let held = [budget.reserve(&key("x", 0), 4 * MIB).unwrap(), budget.reserve(&key("y", 0), 4 * MIB).unwrap()];
+    let held = [budget.reserve(&key("x", 0), 3 * MIB).unwrap(), budget.reserve(&key("y", 0), 3 * MIB).unwrap()];
     for (namespace, name) in [("a", 0), ("a", 1), ("a", 0), ("b", 0), ("c", 0)] {
         assert!(budget.reserve(&key(namespace, name), 2 * MIB).is_none());
     }
     assert!(queue.is_empty(), "nothing is added before there is room");
     let [first, second] = held;
     drop(first);
-    assert_eq!(added(&queue).await, ["a/0", "b/0"]);
+    assert_eq!(added(&queue).await, ["a/0"]);
     drop(second);
-    assert_eq!(added(&queue).await, ["c/0", "a/1"]);
+    assert_eq!(added(&queue).await, ["b/0", "c/0", "a/1"]);
     assert!(budget.state.lock().waiting.is_empty() && budget.state.lock().is_waiting.is_empty());
 }
 
@@ -75,7 +77,7 @@ async fn keys_put_aside_are_added_again_in_turns_when_there_is_room() {
 async fn a_key_put_aside_comes_back_though_no_room_was_made() {
     let (budget, queue) = budget();
     let _held = [("a", 0), ("c", 0)].map(|(namespace, name)| budget.reserve(&key(namespace, name), BUDGET).unwrap());
-    assert!(budget.reserve(&key("b", 0), MIB).is_none());
+    assert!(budget.reserve(&key("b", 0), 2 * MIB).is_none());
     tokio::time::sleep(RETRY + Duration::from_millis(10)).await;
     assert_eq!(added(&queue).await, ["b/0"]);
 }
