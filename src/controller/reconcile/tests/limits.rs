@@ -295,6 +295,25 @@ fn newest_slots_wait_and_the_oldest_of_them_starts_first() {
 }
 
 #[test]
+fn waiting_slots_are_passed_over_by_a_newer_job_unless_they_have_jobs_of_their_own() {
+    let slots = [("report-29540770", "10:10"), ("report-29540780", "10:20"), ("report-29540790", "10:30")];
+    let jobs = slots.map(|(name, slot)| job(name, name, made_by_controller(&format!("2026-03-02T{slot}:00Z"))));
+    let [first, second, third] = &jobs;
+    let rows: [(&str, &[&Arc<Job>], bool); 3] = [
+        ("another controller started the newest", &[third], true),
+        ("the newest two have Jobs", &[second, third], true),
+        ("the last leader started all, and was killed before it wrote the status", &[first, second, third], false),
+    ];
+    let spec = json!({ "spec": { "schedule": "*/10 * * * *" } });
+    let status = json!({ "status": { "lastScheduleTime": "2026-03-02T10:00:00Z" } });
+    let cron_job = annotated(&[(BACKLOG, "4"), (MAX_CONCURRENT, "3")], CREATED, merged(spec, status));
+    for (sentence, jobs, is_told) in rows {
+        let ran = sync(&cron_job, jobs, "2026-03-02T10:30:30Z");
+        assert_eq!(reasons(ran.end()).contains(&"PassedOver"), is_told, "{sentence}");
+    }
+}
+
+#[test]
 fn waiting_slot_whose_name_is_taken_lets_the_next_one_start() {
     let spec = json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": FORBID });
     let mut observation = observe(&with(&[(BACKLOG, "2")], spec), &[]);
