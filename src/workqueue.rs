@@ -1,40 +1,51 @@
-//! client-go's workqueue: rate limiting, delaying, fair. Independent of Kubernetes.
+//! A queue of keys that supports the following features, in the words of client-go's `util/workqueue/doc.go`:
+//! - Fair: items processed in the order in which they are added.
+//! - Stingy: a single item will not be processed multiple times concurrently, and if an item is added multiple times before it
+//!   can be processed, it will only be processed once.
+//! - Multiple consumers and producers. In particular, it is allowed for an item to be reenqueued while it is being processed.
+//! - Shutdown notifications.
 //!
-//! Guarantees: those of upstream's `util/workqueue/doc.go`, and more:
-//! - Fair: keys of one priority and group are handed out in the order in which they became ready.
-//! - Three priorities: a key whose wall time has come ([`WorkQueue::add_at`]) goes before all others, and its retries come
-//!   next. A key that was passed over for [`STARVATION_LIMIT`] is starved; starved keys get every second turn. So a key of
-//!   lower priority waits for at most that time, and then for twice as many turns as there are keys before it.
-//! - Fair between groups ([`Config::group`]): groups with ready keys of one priority take turns. With a limit
-//!   ([`WorkQueue::set_limit`]), groups whose keys take a second or longer share at most half of it. Groups that have yet to
-//!   show that they are faster share half of the rest (`groups`). A key that may be handed out never waits for one that may
-//!   not.
-//! - Stingy: a key that is added several times before it is processed is processed once. One that is added while it is being
-//!   processed is processed once more afterwards. No two workers ever have the same key.
-//! - No key is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`] is dropped
-//!   at any point.
-//! - Any number of producers and consumers. Producers never wait. No worker sleeps while a key may be handed out.
-//! - Shutdown accepts no new keys, drops all timers, hands out what is ready, then [`WorkQueue::get`] returns `None`. With
-//!   drain, it also waits until every key that was handed out is done.
-//! - A delayed key is never ready before its time. Of several timers of the same kind for one key, the soonest counts.
-//!   [`WorkQueue::add_after`] uses the monotonic clock and serves backoff. [`WorkQueue::add_at`] uses the wall clock and
-//!   serves schedules. Wall timers are checked again within [`WALL_SLICE`] when that clock is stepped or the machine has
-//!   slept, or at once if the clock reports its steps. No instant and no delay is too far away.
-//! - When the wall clock is set back by more than [`SET_BACK`], every key with a wall timer is ready at once: its time may
-//!   have been computed from a clock that ran ahead.
-//! - One task keeps all timers. Without timers it does not wake, and a worker wakes it only for a sooner time than that at
-//!   which it looks anyway. With monotonic timers only, it wakes for them alone. With wall timers it wakes once per slice to
-//!   look at a clock that does not report its steps.
-//! - Keys of low priority can be paused, for a time ([`WorkQueue::pause_low_priority`]) or while keys whose wall time has come
-//!   are being processed and shortly after ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
-//! - No thread, no global state, no clock but tokio's and the configured one: on paused time and with a clock of a test, the
-//!   queue is deterministic.
+//! It is client-go's `TypedRateLimitingInterface`, made of the same parts, and independent of Kubernetes:
+//!
+//! | here | client-go |
+//! | --- | --- |
+//! | `queue` | `queue.go`: which keys are dirty, and which are being processed |
+//! | `order` | `Queue` in `queue.go`, with its four methods: touch, push, len, pop |
+//! | `delaying` | `delaying_queue.go` |
+//! | [`rate_limiter`], [`WorkQueue::add_rate_limited`] | `default_rate_limiters.go`, `rate_limiting_queue.go` |
+//! | `metrics` | `metrics.go` |
+//!
+//! What it guarantees beyond client-go:
+//!
+//! | about | guarantee |
+//! | --- | --- |
+//! | keys | A key that was added before shutdown is handed out, also when a [`WorkQueue::get`] is dropped at any point. |
+//! | workers | None sleeps while a key may be handed out. Producers never wait. |
+//! | timers | [`WorkQueue::add_after`] uses the monotonic clock, as client-go does, and serves backoff. |
+//! | | [`WorkQueue::add_at`] uses the wall clock and serves schedules: it is never early by that clock. |
+//! | | Of several timers of a kind for one key the soonest counts. No instant and no delay is too far away. |
+//! | clock steps | Noticed within [`WALL_SLICE`], and so is a sleep of the machine; at once if the clock reports its steps. |
+//! | | Set back by more than [`SET_BACK`]: every key with a wall timer is ready, as that clock may have run ahead. |
+//! | priorities | A key whose wall time has come goes before all others, and its retries come next. |
+//! | | Keys that have been ready for [`STARVATION_LIMIT`] get every second turn, however many others come. |
+//! | gate | Keys of low priority wait while the server is overloaded ([`WorkQueue::pause_low_priority`]), |
+//! | | and while keys that are due are processed ([`Config::pause_at_due`]): for [`STARVATION_LIMIT`] at most. |
+//! | groups | Groups of keys ([`Config::group`]) take turns. |
+//! | | With a limit ([`WorkQueue::set_limit`]), those that are answered slowly share at most half of it (`shares`). |
+//! | | A key that may be handed out never waits for one that may not. |
+//! | backoff | Failures of different kinds are counted apart ([`rate_limiter`]). |
+//! | shutdown | It also drops all timers. With drain, it waits until every key that was handed out is done. |
+//! | cost | One task keeps all timers. It wakes for what comes next, and once per slice for a silent wall clock. |
+//! | tests | No thread, no global state, no clock but tokio's and the configured one: deterministic on paused time. |
 
 mod delaying;
-mod groups;
+mod fifo;
+mod gate;
 mod metrics;
+mod order;
 mod queue;
 pub mod rate_limiter;
+mod shares;
 
 use std::fmt;
 use std::hash::Hash;
@@ -51,12 +62,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::delaying::{Delays, LONGEST_DELAY};
 pub use self::delaying::{SET_BACK, Scheduled, WALL_SLICE};
-pub use self::groups::UNANSWERED;
 pub use self::metrics::{Membership, QueueGroup};
 use self::metrics::{Snapshot, Source, Stats};
+pub use self::order::{Priority, STARVATION_LIMIT};
 use self::queue::Queue;
-pub use self::queue::{Priority, STARVATION_LIMIT};
 use self::rate_limiter::ItemExponentialFailure;
+pub use self::shares::UNANSWERED;
 use crate::sim;
 
 /// A type that can be a key. Keys are cloned occasionally; cloning should be cheap (`Arc<str>`).
@@ -131,14 +142,21 @@ struct State<K> {
 
 impl<K: Key> State<K> {
     /// Whether the timer task must be woken, because it would look at the queue too late. True once for each such time.
-    fn must_look_sooner(&mut self, now: std::time::Instant) -> bool {
-        let Some(next) = self.queue.next_look(now).map(Instant::from) else { return false };
+    fn must_look_sooner(&mut self) -> bool {
+        let Some(next) = self.queue.order().next_advance().map(Instant::from) else { return false };
         let is_sooner = self.looks_at.is_none_or(|planned| next < planned);
         if is_sooner {
             self.looks_at = Some(next);
         }
         is_sooner
     }
+}
+
+/// When a key is added.
+#[derive(Clone, Copy)]
+enum When {
+    After(Duration),
+    At(DateTime<Utc>),
 }
 
 /// What the timer task does next.
@@ -188,39 +206,25 @@ impl<K: Key> WorkQueue<K> {
 
     /// As [`WorkQueue::add`], but with this priority.
     pub fn add_with(&self, key: K, priority: Priority) {
-        let now = now();
-        if self.shared.state.lock().queue.add(key, priority, now) {
-            self.shared.ready.notify_one();
-        }
+        let ready = self.shared.state.lock().queue.add(key, priority, now());
+        self.wake(ready, false);
     }
 
     /// Adds `key` after `delay` on the monotonic clock; at once if it is zero. An earlier timer of this kind for the key
     /// stays in place of this one.
     pub fn add_after(&self, key: K, delay: Duration) {
-        self.add_after_with(key, delay, |_, _| Priority::Low);
-    }
-
-    fn add_after_with(&self, key: K, delay: Duration, priority: impl FnOnce(&Queue<K>, &K) -> Priority) {
-        let now = now();
-        self.add_later(key, delay.is_zero(), now, true, priority, |delays, key, priority| {
-            delays.add_after(key, priority, delay, now)
-        });
+        self.add_later(key, When::After(delay), true, |_, _| Priority::Low);
     }
 
     /// Adds `key` when the wall clock reaches `at`, or when that clock is set back meanwhile; at once if `at` has passed. An
     /// earlier timer of this kind for the key stays in place of this one. The priority is high.
     pub fn add_at(&self, key: K, at: DateTime<Utc>) {
-        self.add_at_with(key, at, true);
+        self.add_later(key, When::At(at), true, |_, _| Priority::High);
     }
 
     /// Like [`WorkQueue::add_at`], for a key that is requeued anyway: metrics count both as one retry.
     pub fn add_at_uncounted(&self, key: K, at: DateTime<Utc>) {
-        self.add_at_with(key, at, false);
-    }
-
-    fn add_at_with(&self, key: K, at: DateTime<Utc>, counts: bool) {
-        let due = at <= self.shared.clock.now();
-        self.add_later(key, due, now(), counts, |_, _| Priority::High, |delays, key, _| delays.add_at(key, at));
+        self.add_later(key, When::At(at), false, |_, _| Priority::High);
     }
 
     /// Counts a failure of `key` and adds it after the delay that the rate limiter returns. The priority is
@@ -234,7 +238,7 @@ impl<K: Key> WorkQueue<K> {
     /// are counted together, and make no failure with another one wait longer.
     pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
         let delay = self.shared.rate_limiter.lock().when(&key, at_most).max(at_least);
-        self.add_after_with(key, delay, Queue::retry_priority);
+        self.add_later(key, When::After(delay), true, Queue::retry_priority);
     }
 
     /// Pauses keys of low priority for `time`, [`STARVATION_LIMIT`] at most, because the API server or a client is
@@ -242,27 +246,21 @@ impl<K: Key> WorkQueue<K> {
     pub fn pause_low_priority(&self, time: Duration) {
         let rearms = {
             let mut state = self.shared.state.lock();
-            state.queue.pause_low_priority(time, now());
-            state.must_look_sooner(now())
+            state.queue.order().gate().close(time, now());
+            state.must_look_sooner()
         };
-        if rearms {
-            self.shared.rearm.notify_one();
-        }
+        self.wake(false, rearms);
     }
 
     /// Limits how many keys, at least one, are processed at a time; initially there is no limit. Processing that has begun
     /// continues.
     pub fn set_limit(&self, limit: usize) {
-        if self.shared.state.lock().queue.set_limit(limit) {
-            self.shared.ready.notify_one();
-        }
+        self.let_leave(|queue| queue.order().set_limit(limit));
     }
 
     /// Limits how many keys of a group, at least one, are processed at a time; `None`: only the limit of the queue applies.
     pub fn set_group_limit(&self, group: &str, limit: Option<usize>) {
-        if self.shared.state.lock().queue.set_group_limit(group, limit) {
-            self.shared.ready.notify_one();
-        }
+        self.let_leave(|queue| queue.order().set_group_limit(group, limit));
     }
 
     /// Removes the timers of `key`, of both kinds. A ready key stays ready.
@@ -314,14 +312,10 @@ impl<K: Key> WorkQueue<K> {
             let state = &mut *self.shared.state.lock();
             let ready = state.queue.done(key, now);
             let is_over = state.queue.shutting_down() && state.queue.drained();
-            (ready, is_over, state.queue.is_urgent_done() && state.must_look_sooner(now()))
+            // It may have been the last one for which the gate is closed.
+            (ready, is_over, state.queue.order().gate().is_closed() && state.must_look_sooner())
         };
-        if rearms {
-            self.shared.rearm.notify_one();
-        }
-        if ready {
-            self.shared.ready.notify_one();
-        }
+        self.wake(ready, rearms);
         if drained {
             self.shared.drained.notify_waiters();
         }
@@ -393,17 +387,13 @@ impl<K: Key> WorkQueue<K> {
         self.shared.state.lock().queue.is_processing(key)
     }
 
-    /// Adds `key` now if it is `due`; otherwise gives it a timer by `schedule`, which returns whether that timer is the
-    /// soonest. Metrics count a retry if `counts`.
-    fn add_later(
-        &self,
-        key: K,
-        due: bool,
-        now: std::time::Instant,
-        counts: bool,
-        priority: impl FnOnce(&Queue<K>, &K) -> Priority,
-        schedule: impl FnOnce(&mut Delays<K>, K, Priority) -> bool,
-    ) {
+    /// Adds `key` now if its time has come; otherwise gives it a timer. Metrics count a retry if `counts`.
+    fn add_later(&self, key: K, when: When, counts: bool, priority: impl FnOnce(&Queue<K>, &K) -> Priority) {
+        let now = now();
+        let is_due = match when {
+            When::After(delay) => delay.is_zero(),
+            When::At(at) => at <= self.shared.clock.now(),
+        };
         let mut state = self.shared.state.lock();
         if state.queue.shutting_down() {
             return;
@@ -412,16 +402,31 @@ impl<K: Key> WorkQueue<K> {
             state.queue.count_retry();
         }
         let priority = priority(&state.queue, &key);
-        let (ready, soonest) = if due {
-            (state.queue.add(key, priority, now), false)
-        } else {
-            (false, schedule(&mut state.delays, key, priority))
+        let (ready, soonest) = match when {
+            _ if is_due => (state.queue.add(key, priority, now), false),
+            When::After(delay) => (false, state.delays.add_after(key, priority, delay, now)),
+            When::At(at) => (false, state.delays.add_at(key, at)),
         };
         drop(state);
-        if ready {
+        self.wake(ready, soonest);
+    }
+
+    /// Makes a change after which more keys may leave.
+    fn let_leave(&self, change: impl FnOnce(&mut Queue<K>)) {
+        let has_ready = {
+            let queue = &mut self.shared.state.lock().queue;
+            change(queue);
+            queue.has_ready()
+        };
+        self.wake(has_ready, false);
+    }
+
+    /// Wakes a worker, the timer task, or both. The state's lock is released, or the woken task would wait for it at once.
+    fn wake(&self, worker: bool, timer_task: bool) {
+        if worker {
             self.shared.ready.notify_one();
         }
-        if soonest {
+        if timer_task {
             self.shared.rearm.notify_one();
         }
     }
@@ -432,21 +437,13 @@ impl<K: Key> WorkQueue<K> {
         let (answer, wakes, rearms) = {
             let state = &mut *self.shared.state.lock();
             match state.queue.get(now) {
-                // If that key was starved, another worker should look for the next one, and its starvation has another time.
-                Some((key, priority)) => {
-                    let is_paused = priority == Priority::Low && state.queue.has_pause();
-                    (Some(Some(key)), state.queue.is_waited_for(), is_paused && state.must_look_sooner(now()))
-                }
+                // The worker wakes the next one.
+                Some(key) => (Some(Some(key)), state.queue.has_ready(), false),
                 None if state.queue.shutting_down() => (Some(None), false, false),
-                None => (None, false, state.must_look_sooner(now())),
+                None => (None, false, state.must_look_sooner()),
             }
         };
-        if wakes {
-            self.shared.ready.notify_one();
-        }
-        if rearms {
-            self.shared.rearm.notify_one();
-        }
+        self.wake(wakes, rearms);
         answer
     }
 
@@ -487,7 +484,7 @@ impl<K: Key> Shared<K> {
     fn deliver(&self, slice: Duration) -> Next {
         let (now, wall) = (now(), self.clock.now());
         let mut ready = 0;
-        let (next, released) = {
+        let next = {
             let State { queue, delays, looks_at } = &mut *self.state.lock();
             delays.look(now, wall);
             let mut left = BATCH;
@@ -499,10 +496,11 @@ impl<K: Key> Shared<K> {
                 left -= 1;
             }
             if is_due && !self.pause_at_due.is_zero() {
-                queue.pause_for_urgent(self.pause_at_due, now);
+                queue.order().gate().close_for_due(self.pause_at_due, now);
             }
-            ready += usize::from(queue.advance(now));
-            let soonest = [delays.next_look(now, wall, slice), queue.next_look(now)].into_iter().flatten().min();
+            ready += usize::from(queue.order().advance(now));
+            let soonest =
+                [delays.next_look(now, wall, slice), queue.order().next_advance()].into_iter().flatten().min();
             let next = match soonest {
                 _ if queue.shutting_down() => Next::End,
                 None => Next::Idle,
@@ -514,11 +512,8 @@ impl<K: Key> Shared<K> {
                 Next::Sleep(at) => Some(at),
                 Next::Idle | Next::End => None,
             };
-            (next, queue.release(now))
+            next
         };
-        if released {
-            self.ready.notify_waiters();
-        }
         // After the lock is released; otherwise the woken workers would wait for it at once.
         for _ in 0..ready {
             self.ready.notify_one();
@@ -530,15 +525,12 @@ impl<K: Key> Shared<K> {
 impl<K: Key> Source for Shared<K> {
     fn snapshot(&self) -> Snapshot {
         let queue = &self.state.lock().queue;
-        let now = now();
-        let running = queue.processing_since().map(|since| now.saturating_duration_since(since)).collect();
         let stats = queue.stats().cloned().unwrap_or_else(Stats::new);
-        Snapshot { stats, depth: queue.depth(), running }
+        Snapshot { stats, depth: queue.depth(), running: queue.running(now()) }
     }
 
     fn is_busy(&self) -> bool {
-        let queue = &self.state.lock().queue;
-        queue.is_busy() || queue.is_low_paused(now())
+        self.state.lock().queue.is_busy(now())
     }
 }
 

@@ -98,8 +98,8 @@ struct Ready {
     /// The timers that came due: their exact times are more precise than the two moments.
     due: Scheduled,
     priority: Priority,
-    /// Since when it is dirty at the earliest and at the latest, whatever its priority was then.
-    dirty: (Instant, Instant),
+    /// Since when it is ready at the earliest and at the latest, whatever its priority was then.
+    since: (Instant, Instant),
 }
 
 impl Ready {
@@ -151,7 +151,7 @@ impl Model {
         if let Some(place) = known {
             if self.ready[place].priority < added.priority {
                 let passed_by = self.ready.remove(place);
-                self.ready.push(Ready { dirty: passed_by.dirty, ..added });
+                self.ready.push(Ready { since: passed_by.since, ..added });
             }
         } else if self.processing.iter().any(|(key, _)| *key == added.key) {
             let dirty = self.added_while_processing.entry(added.key).or_insert_with(|| added.clone());
@@ -164,7 +164,7 @@ impl Model {
     fn now(&self, key: u8, priority: Priority) -> Ready {
         let now = Instant::now();
         let due = Scheduled::default();
-        Ready { key, epoch: self.epoch, earliest: now, latest: now, due, priority, dirty: (now, now) }
+        Ready { key, epoch: self.epoch, earliest: now, latest: now, due, priority, since: (now, now) }
     }
 
     fn add_now(&mut self, key: u8, priority: Priority) {
@@ -243,8 +243,8 @@ impl Model {
     }
 
     fn is_starved(ready: &Ready) -> (bool, bool) {
-        let since = |at: Instant| Instant::now().saturating_duration_since(at) >= STARVATION_LIMIT;
-        (since(ready.dirty.1), since(ready.dirty.0))
+        let is_past = |at: Instant| Instant::now().saturating_duration_since(at) >= STARVATION_LIMIT;
+        (is_past(ready.since.1), is_past(ready.since.0))
     }
 
     /// `got` is the result of [`get_now`].
@@ -262,8 +262,13 @@ impl Model {
         assert!(!self.processing.iter().any(|(other, _)| *other == key), "two workers have {key}");
         let place = self.ready.iter().position(|ready| ready.key == key);
         let ready = self.ready.remove(place.unwrap_or_else(|| panic!("{key} came without reason")));
-        let overtaken: Vec<&Ready> =
-            self.ready.iter().filter(|other| other.priority == ready.priority && other.before(&ready)).collect();
+        let perhaps_starved = ready.priority < Priority::High && Self::is_starved(&ready).1;
+        let is_overtaken = |other: &&Ready| {
+            // Starved keys come in the order of their age.
+            let is_older = !perhaps_starved || other.since.1 < ready.since.0;
+            other.priority == ready.priority && other.before(&ready) && is_older
+        };
+        let overtaken: Vec<&Ready> = self.ready.iter().filter(is_overtaken).collect();
         assert!(overtaken.is_empty(), "{ready:?} came before {overtaken:?}");
         self.turn_was_right(&ready);
         if ready.priority == Priority::High {
@@ -275,23 +280,25 @@ impl Model {
 
     fn turn_was_right(&mut self, ready: &Ready) {
         let is_passed_by = self.ready.iter().any(|other| other.priority > ready.priority);
+        let is_high_passed_by =
+            ready.priority < Priority::High && self.ready.iter().any(|other| other.priority == Priority::High);
         let (_, perhaps) = Self::is_starved(ready);
         if ready.priority == Priority::Low {
             assert!(!self.is_paused().0 || perhaps, "{ready:?} was held");
         }
         assert!(!is_passed_by || perhaps, "{ready:?} came before one of higher priority");
-        assert!(!(is_passed_by && self.starved_had_its_turn), "{ready:?} had two turns");
-        if !is_passed_by {
-            for lane in [Priority::Low, Priority::Retry].into_iter().filter(|lane| *lane < ready.priority) {
-                let mut others = self.ready.iter().filter(|other| other.priority == lane).peekable();
-                // All are checked, because the first one is not always known.
-                let starved = others.peek().is_some() && others.all(|other| Self::is_starved(other).0);
-                assert!(!starved || self.starved_had_its_turn, "{ready:?} came though others starve");
-            }
+        assert!(!(is_high_passed_by && self.starved_had_its_turn), "{ready:?} had two turns");
+        let is_starved = |other: &&Ready| {
+            other.priority < Priority::High && other.priority != ready.priority && Self::is_starved(other).0
+        };
+        if let Some(starved) = self.ready.iter().find(is_starved) {
+            let has_turn = ready.priority == Priority::High && self.starved_had_its_turn;
+            assert!(
+                has_turn || ready.priority < Priority::High && perhaps,
+                "{ready:?} came though {starved:?} starves"
+            );
         }
-        if is_passed_by || ready.priority > Priority::Low {
-            self.starved_had_its_turn = is_passed_by;
-        }
+        self.starved_had_its_turn = is_high_passed_by;
     }
 
     fn done(&mut self, key: u8) {
@@ -303,7 +310,7 @@ impl Model {
             }
         }
         if let Some(dirty) = self.added_while_processing.remove(&key) {
-            self.ready.push(Ready { dirty: dirty.dirty, ..self.now(key, dirty.priority) });
+            self.ready.push(self.now(key, dirty.priority));
         }
     }
 
@@ -374,8 +381,8 @@ impl Model {
                     after: both.after.or(one.after),
                     at: both.at.or(one.at),
                 });
-                let dirty = soonest(all.into_iter());
-                self.add(Ready { key, epoch: self.epoch, earliest, latest, due, priority, dirty });
+                let since = soonest(all.into_iter());
+                self.add(Ready { key, epoch: self.epoch, earliest, latest, due, priority, since });
             }
             if left != Scheduled::default() {
                 self.timers.insert(key, left);

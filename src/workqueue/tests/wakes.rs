@@ -87,7 +87,7 @@ impl Workers {
     }
 
     /// A key that may be handed out, and could have been for as long as a timer may be late.
-    fn may_be_handed_out(&self) -> Option<(Key, Priority)> {
+    fn may_be_handed_out(&self) -> Option<Key> {
         let mut queue = self.queue.shared.state.lock().queue.clone();
         queue.get(|| now().checked_sub(GRAIN).unwrap())
     }

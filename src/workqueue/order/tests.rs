@@ -1,10 +1,11 @@
-//! The queue with groups against a model that is recomputed for every question.
+//! The order against a model that is recomputed for every question.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::queue::{Queue, STARVATION_LIMIT};
+use super::super::queue::Queue;
+use super::super::shares::LEAST_EVIDENCE;
 use super::*;
 
 type Key = (usize, usize);
@@ -27,7 +28,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         12 => ((0..NAMES.len(), 0usize..6), priority).prop_map(|(key, priority)| Move::Add(key, priority)),
         12 => Just(Move::Get),
         8 => any::<prop::sample::Index>().prop_map(Move::Done),
-        4 => (0u64..3000).prop_map(Move::Pass),
+        4 => (0u64..6000).prop_map(Move::Pass),
         1 => (0u64..400_000).prop_map(Move::Pass),
         1 => (1usize..12).prop_map(Move::Limit),
         1 => (0..NAMES.len(), prop::option::of(1usize..4)).prop_map(|(group, limit)| Move::GroupLimit(group, limit)),
@@ -47,16 +48,30 @@ struct ModelGroup {
     limit: Option<usize>,
 }
 
+/// A ready key.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    key: Key,
+    /// With which it was added.
+    priority: Priority,
+    lane: usize,
+    since: Instant,
+    /// Which of the keys became ready first.
+    age: usize,
+}
+
 struct Model {
     now: Instant,
     limit: usize,
     groups: Vec<ModelGroup>,
-    /// In the order in which they became ready.
-    ready: Vec<(Key, Priority)>,
+    /// In the order in which they came to their lanes.
+    ready: Vec<Ready>,
     dirty: BTreeMap<Key, Instant>,
     again: BTreeMap<Key, Priority>,
     /// The priority with which each key was handed out last.
     lanes: BTreeMap<Key, Priority>,
+    pushes: usize,
+    starved_had_its_turn: bool,
 }
 
 impl Model {
@@ -88,7 +103,7 @@ impl Model {
         let leaves_some = slow + unknown < self.limit - reserve;
         let is_first = own.processing.is_empty();
         let is_unknown = |group: usize| self.standing(group) == Standing::Unproven;
-        let is_unknown_due = self.ready.iter().any(|(key, lane)| *lane == Priority::High && is_unknown(key.0));
+        let is_unknown_due = self.ready.iter().any(|ready| ready.lane == HIGH && is_unknown(ready.key.0));
         let is_admitted = match self.standing(group) {
             Standing::Prompt => true,
             Standing::Slow => slow < if is_unknown_due { 1.max(self.limit / 4) } else { half },
@@ -119,33 +134,55 @@ impl Model {
             *again = priority.max(*again);
             return;
         }
-        match self.ready.iter().position(|(other, _)| *other == key) {
-            Some(place) if self.ready[place].1 < priority => drop(self.ready.remove(place)),
-            Some(_) => return,
-            None => {}
+        self.find_starved();
+        match self.ready.iter().position(|ready| ready.key == key) {
+            Some(place)
+                if self.ready[place].priority < priority
+                    && (self.ready[place].lane < HIGH || priority == Priority::High) =>
+            {
+                let ready = self.ready.remove(place);
+                self.ready.push(Ready { priority, lane: priority as usize, ..ready });
+            }
+            Some(_) => {}
+            None => self.push(key, priority),
         }
-        self.ready.push((key, priority));
+    }
+
+    fn push(&mut self, key: Key, priority: Priority) {
+        self.find_starved();
+        self.pushes += 1;
+        self.ready.push(Ready { key, priority, lane: priority as usize, since: self.now, age: self.pushes });
+    }
+
+    /// Keys of lower priority that have been ready for long are starved, the oldest first.
+    fn find_starved(&mut self) {
+        let is_starved = |ready: &Ready| ready.lane < HIGH && ready.since + STARVATION_LIMIT <= self.now;
+        let mut starved: Vec<Ready> = self.ready.iter().copied().filter(is_starved).collect();
+        self.ready.retain(|ready| !is_starved(ready));
+        starved.sort_by_key(|ready| ready.age);
+        self.ready.extend(starved.into_iter().map(|ready| Ready { lane: STARVED, ..ready }));
     }
 
     fn got(&mut self, got: Option<Key>) {
-        let leavable: Vec<_> = self.ready.iter().filter(|(key, _)| self.may_leave(key.0)).copied().collect();
+        self.find_starved();
+        let leavable: Vec<_> = self.ready.iter().filter(|ready| self.may_leave(ready.key.0)).copied().collect();
         let Some(key) = got else {
             assert!(leavable.is_empty(), "{leavable:?} may leave and did not");
             return;
         };
         assert!(self.may_leave(key.0), "{key:?} left although its group may have no more");
-        let priority = leavable.iter().find(|(other, _)| *other == key).expect("it was ready").1;
-        let first = leavable.iter().find(|(other, lane)| other.0 == key.0 && *lane == priority).expect("there is one");
-        assert_eq!(first.0, key, "in the order in which they became ready");
-        let is_passed_by = leavable.iter().any(|(_, lane)| *lane > priority);
-        assert!(
-            !is_passed_by || self.dirty[&key] + STARVATION_LIMIT <= self.now,
-            "{key:?} came before one of higher priority"
-        );
-        self.ready.retain(|(other, _)| *other != key);
+        let left = leavable.iter().find(|ready| ready.key == key).expect("it was ready");
+        let first =
+            leavable.iter().find(|other| other.key.0 == key.0 && other.lane == left.lane).expect("there is one");
+        assert_eq!(first.key, key, "in the order in which they became ready");
+        let turns = if self.starved_had_its_turn { [HIGH, STARVED, RETRY, LOW] } else { [STARVED, HIGH, RETRY, LOW] };
+        let lane = turns.into_iter().find(|lane| leavable.iter().any(|other| other.lane == *lane));
+        assert_eq!(Some(left.lane), lane, "{left:?} of {leavable:?}");
+        self.starved_had_its_turn = left.lane == STARVED && self.ready.iter().any(|ready| ready.lane == HIGH);
+        self.ready.retain(|ready| ready.key != key);
         self.dirty.remove(&key);
         self.groups[key.0].processing.push((key, self.now));
-        self.lanes.insert(key, priority);
+        self.lanes.insert(key, left.priority);
     }
 
     fn done(&mut self, key: Key) {
@@ -158,7 +195,7 @@ impl Model {
             group.last = Some(took);
         }
         if let Some(priority) = self.again.remove(&key) {
-            self.ready.push((key, priority));
+            self.push(key, priority);
             return;
         }
         let held_by_others: usize =
@@ -179,7 +216,7 @@ impl Model {
 fn play(moves: Vec<Move>) {
     let now = Instant::now();
     let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
-    queue.set_limit(8);
+    queue.order().set_limit(8);
     let groups = vec![ModelGroup::default(); NAMES.len()];
     let mut model = Model {
         now,
@@ -189,6 +226,8 @@ fn play(moves: Vec<Move>) {
         dirty: BTreeMap::new(),
         again: BTreeMap::new(),
         lanes: BTreeMap::new(),
+        pushes: 0,
+        starved_had_its_turn: false,
     };
     for next in moves {
         match next {
@@ -196,7 +235,7 @@ fn play(moves: Vec<Move>) {
                 queue.add(key, priority, model.now);
                 model.add(key, priority);
             }
-            Move::Get => model.got(queue.get(|| model.now).map(|(key, _)| key)),
+            Move::Get => model.got(queue.get(|| model.now)),
             Move::Done(index) => {
                 let all: Vec<Key> =
                     model.groups.iter().flat_map(|group| &group.processing).map(|(key, _)| *key).collect();
@@ -208,11 +247,11 @@ fn play(moves: Vec<Move>) {
             }
             Move::Pass(millis) => model.now += Duration::from_millis(millis),
             Move::Limit(limit) => {
-                queue.set_limit(limit);
+                queue.order().set_limit(limit);
                 model.limit = limit;
             }
             Move::GroupLimit(group, limit) => {
-                queue.set_group_limit(NAMES[group], limit);
+                queue.order().set_group_limit(NAMES[group], limit);
                 model.groups[group].limit = limit;
             }
         }
@@ -232,40 +271,28 @@ proptest! {
 #[test]
 fn group_without_keys_is_forgotten_at_once_or_after_a_while_if_it_was_slow() {
     let start = Instant::now();
-    let mut groups: Groups<u8> = Groups::new();
-    groups.set_limit(8);
+    let mut order: Order<&'static str> = Order::new(|key| key);
+    order.set_limit(8);
     for (millis, left) in [(10, 0), (2000, 1)] {
-        let id = groups.enter("a", start);
-        groups.push(id, Priority::High, 1);
-        assert_eq!(groups.first(Priority::High, Order::Turns, false, |_, _| true), Some(id));
-        assert_eq!(groups.pop(id, Priority::High), Some(1));
-        let work = groups.started(id, Priority::High, Some(start));
-        let end = start + Duration::from_millis(millis);
-        groups.finished(id, work, || end);
-        groups.leave(id, || end);
-        assert_eq!(groups.len(), left, "{millis} ms");
+        order.push("a", Priority::High, start);
+        let (key, work) = order.pop(Some(start)).expect("it is ready");
+        assert_eq!(key, "a");
+        order.done(work, || start + Duration::from_millis(millis));
+        assert_eq!(order.groups(), left, "{millis} ms");
     }
-    groups.enter("b", start + MEMORY);
-    assert_eq!(groups.len(), 2, "remembered since its last key");
-    groups.enter("c", start + Duration::from_secs(2) + MEMORY);
-    assert_eq!(groups.len(), 2, "a is forgotten");
-    groups.set_group_limit("d", Some(1));
-    assert_eq!(groups.len(), 3);
-    groups.set_group_limit("d", None);
-    assert_eq!(groups.len(), 2);
+    order.push("b", Priority::High, start + MEMORY);
+    assert_eq!(order.groups(), 2, "remembered since its last key");
+    order.push("c", Priority::High, start + Duration::from_secs(2) + MEMORY);
+    assert_eq!(order.groups(), 2, "a is forgotten");
+    order.set_group_limit("d", Some(1));
+    assert_eq!(order.groups(), 3);
+    order.set_group_limit("d", None);
+    assert_eq!(order.groups(), 2);
 }
 
 #[test]
 fn fast_key_of_low_priority_does_not_make_its_group_prompt() {
-    let start = Instant::now();
-    let mut groups: Groups<u8> = Groups::new();
-    groups.set_limit(8);
-    let id = groups.enter("a", start);
-    let mut work_for = |priority, millis| {
-        let work = groups.started(id, priority, Some(start));
-        groups.finished(id, work, || start + Duration::from_millis(millis));
-        groups.slots[id].standing
-    };
+    let mut evidence = Evidence::default();
     let rows = [
         (Priority::Low, 10, Standing::Prompt),
         (Priority::High, 2_000, Standing::Slow),
@@ -275,14 +302,34 @@ fn fast_key_of_low_priority_does_not_make_its_group_prompt() {
         (Priority::Low, 2_000, Standing::Slow),
     ];
     for (priority, millis, want) in rows {
-        assert_eq!(work_for(priority, millis), want, "{priority:?} {millis} ms");
+        evidence.ended(Duration::from_millis(millis), priority, false);
+        assert_eq!(evidence.standing(), want, "{priority:?} {millis} ms");
     }
+}
+
+/// However many keys come and go beside one that stays.
+#[test]
+fn what_is_known_of_the_age_of_keys_is_bounded() {
+    let mut now = Instant::now();
+    let mut order: Order<&'static str> = Order::new(|key| key);
+    order.set_group_limit("stays", Some(1));
+    (0..2).for_each(|_| _ = order.push("stays", Priority::Low, now));
+    let (_, held) = order.pop(None).expect("both are ready");
+    for _ in 0..100_000 {
+        now += Duration::from_millis(10);
+        order.push("passes", Priority::Low, now);
+        let (key, work) = order.pop(None).expect("it is ready");
+        assert_eq!(key, "passes");
+        order.done(work, || now);
+    }
+    assert!(order.aging.len() < 1_000, "{}", order.aging.len());
+    order.done(held, || now);
 }
 
 /// Hands out keys of `queue` until it gives none; how many of each group.
 fn drain(queue: &mut Queue<Key>, now: Instant) -> Vec<usize> {
     let mut counts = vec![0; NAMES.len()];
-    while let Some((key, _)) = queue.get(|| now) {
+    while let Some(key) = queue.get(|| now) {
         counts[key.0] += 1;
     }
     counts
@@ -292,7 +339,7 @@ fn drain(queue: &mut Queue<Key>, now: Instant) -> Vec<usize> {
 fn new_group_proves_itself_beside_others_that_came_first_and_are_not_answered() {
     let now = Instant::now();
     let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
-    queue.set_limit(16);
+    queue.order().set_limit(16);
     (0..100).for_each(|key| _ = queue.add((0, key), Priority::High, now));
     assert_eq!(drain(&mut queue, now), [8, 0, 0, 0, 0]);
     (0..20).for_each(|key| _ = queue.add((1, key), Priority::High, now));
@@ -306,13 +353,13 @@ fn smaller_limit_does_not_stop_other_groups_until_slow_keys_have_ended() {
     let start = Instant::now();
     let now = start + UNANSWERED;
     let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
-    queue.set_limit(16);
+    queue.order().set_limit(16);
     (0..8).for_each(|key| _ = queue.add((0, key), Priority::High, start));
     queue.add((1, 0), Priority::High, start);
     assert_eq!(drain(&mut queue, start), [7, 1, 0, 0, 0]);
     queue.done(&(1, 0), || start + Duration::from_millis(5));
     assert_eq!(drain(&mut queue, start), [1, 0, 0, 0, 0]);
-    queue.set_limit(8);
+    queue.order().set_limit(8);
     (1..20).for_each(|key| _ = queue.add((1, key), Priority::High, now));
     (8..20).for_each(|key| _ = queue.add((0, key), Priority::High, now));
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
@@ -324,12 +371,12 @@ fn smaller_limit_does_not_stop_other_groups_until_slow_keys_have_ended() {
 fn group_that_was_prompt_comes_back_beside_two_hundred_that_hang() {
     let mut now = Instant::now();
     let mut queue: Queue<(usize, usize)> = Queue::new(|key| NAMES_OF_MANY[key.0].as_str());
-    queue.set_limit(64);
+    queue.order().set_limit(64);
     let calm = 0;
     queue.add((calm, 0), Priority::High, now);
     (1..=200).for_each(|group| _ = queue.add((group, 0), Priority::High, now));
     let get_all = |queue: &mut Queue<(usize, usize)>, now: Instant| -> Vec<usize> {
-        std::iter::from_fn(|| queue.get(|| now).map(|(key, _)| key.0)).collect()
+        std::iter::from_fn(|| queue.get(|| now).map(|key| key.0)).collect()
     };
     assert_eq!(get_all(&mut queue, now).len(), 48, "three quarters");
     queue.done(&(calm, 0), || now + Duration::from_millis(5));
