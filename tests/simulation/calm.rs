@@ -56,7 +56,7 @@ impl Sim {
         let mut state = self.state.lock();
         let mut found = Vec::new();
         let mut forgiven = Vec::new();
-        let mut judged = 0;
+        let (mut judged, mut waiting) = (0, 0);
         for (uid, cron) in state.model.live() {
             // An unreadable CronJob has no controller.
             if cron.newest().timing().is_none() {
@@ -79,6 +79,13 @@ impl Sim {
                 what => wrong.extend(what.map(|what| ("11", what))),
             }
             wrong.extend(wrong_last_successful_time(&state.model, uid, cron).map(|what| ("11", what)));
+            // After many refusals of a status, the next attempt may come with the next slot only.
+            let place = self.scenario.cron_jobs.iter().position(|known| known.name == cron.name);
+            if !wrong.is_empty() && place.is_some_and(|place| state.invariants.recovery.waits(place, self.now())) {
+                let before = wrong.len();
+                wrong.retain(|(invariant, _)| *invariant != "11");
+                waiting += before - wrong.len();
+            }
             wrong.extend(self.wrong_timer(&state, cron).map(|what| ("11", what)));
             let name = format!("{}/{}", cron.namespace, cron.name);
             found.extend(wrong.into_iter().map(|(invariant, what)| (invariant, format!("{name}: {what}"))));
@@ -87,6 +94,7 @@ impl Sim {
         found.extend(leaks.into_iter().map(|what| ("13", what)));
         forgiven.into_iter().for_each(|uid| state.invariants.forgive(uid));
         state.invariants.coverage.add("judged", "run of one taken back", judged as u64);
+        state.invariants.coverage.add("late", "status that waits after refusals", waiting as u64);
         found
     }
 

@@ -70,6 +70,16 @@ impl Recovery {
     }
 }
 
+impl Recovery {
+    /// Whether, at that time, the wait after the last refusal of a request about the CronJob at `place` may last.
+    pub fn waits(&self, place: usize, at: Millis) -> bool {
+        let waits = |(refused, longest): &(Millis, TimeDelta)| {
+            i64::try_from(at.saturating_sub(*refused)).unwrap() <= (*longest + ALLOWANCE).num_milliseconds()
+        };
+        self.refused.get(&place).is_some_and(waits)
+    }
+}
+
 impl F {
     /// Whether it only refuses requests.
     pub fn is_refusal(self) -> bool {
