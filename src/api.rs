@@ -21,6 +21,7 @@ pub mod job_changes;
 pub mod job_template;
 pub mod manage;
 mod name_conflict;
+mod namespace;
 mod object_reference;
 pub mod policy;
 mod published;
@@ -38,6 +39,7 @@ pub use error::{ApiError, Delivery, FailureClass, shortened};
 pub use interner::Interner;
 pub use manage::Manage;
 pub use name_conflict::NameConflict;
+pub use namespace::Namespace;
 pub use object_reference::ObjectReference;
 pub use published::{Publish, Published};
 pub use recurrence::Recurrence;
@@ -98,6 +100,9 @@ pub struct ResourceKind {
 }
 
 impl ResourceKind {
+    /// Namespaces.
+    pub const NAMESPACE: Self = Self { group: "", version: "v1", plural: "namespaces", kind: "Namespace" };
+
     /// The collection's URL path, of one namespace or (with `None`) of all.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() {

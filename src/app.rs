@@ -33,6 +33,7 @@ use crate::cache::{Informer, Store};
 use crate::client;
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
+use crate::controller::namespaces::{NamespaceHandler, Namespaces};
 use crate::controller::{Controller, CronJobHandler, JobHandler, LONGEST_CREATE, NameConflictHandler, Parts};
 use crate::events;
 use crate::leader_election::{self, Gate, Leadership, Takeover, default_identity};
@@ -52,6 +53,7 @@ mod caches;
 mod election;
 mod error;
 mod instances;
+mod namespaces;
 mod replica;
 mod requests;
 mod runtimes;
@@ -61,6 +63,7 @@ mod warm;
 use self::caches::{Caches, LookAtCaches};
 use self::election::{Candidate, under_lease};
 pub use self::error::AppError;
+use self::namespaces::NamespaceSource;
 pub use self::replica::{Replica, ReplicaObserver, run_replica};
 use self::runtimes::{Background, run_on};
 
@@ -339,6 +342,7 @@ struct ControllerInstance {
     controller: Arc<Controller<RealControl>>,
     cron_jobs: Arc<Store<CronJob>>,
     jobs: Arc<Store<Job>>,
+    namespaces: Option<Arc<Namespaces>>,
     _counted: Arc<Membership>,
 }
 
@@ -349,6 +353,7 @@ impl ControllerContext {
         (controller_kind, queues): &(ControllerKind, QueueGroup),
         recorder: &Arc<dyn events::EventRecorder>,
         gate: &Arc<Gate>,
+        mut source: Option<&mut NamespaceSource>,
         informers: &mut JoinSet<()>,
     ) -> ControllerInstance {
         let controller_kind = *controller_kind;
@@ -373,8 +378,11 @@ impl ControllerContext {
         cache_metrics.watch(controller_kind.name, &mut cron_job_informer);
         cache_metrics.watch(controller_kind.name, &mut job_informer);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
-        let stats_set =
-            |all: &CronJobMetrics| all.join(controller_kind, Arc::clone(&cron_jobs), Arc::clone(clock), local_zone().0);
+        let known = source.as_ref().map(|source| Arc::clone(&source.namespaces));
+        let stats_set = |all: &CronJobMetrics| {
+            let (cron_jobs, clock) = (Arc::clone(&cron_jobs), Arc::clone(clock));
+            all.join(controller_kind, cron_jobs, known.clone(), clock, local_zone().0)
+        };
         let name_conflict_informer = controller_kind
             .fears_name_conflicts
             .then(|| Informer::<NameConflict>::new(client.clone(), namespaces, seed.rotate_left(32)));
@@ -385,6 +393,7 @@ impl ControllerContext {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             name_conflicts: name_conflict_informer.as_ref().map(Informer::store),
+            namespaces: known.clone(),
             control: RealControl::new(controller_kind, client.clone(), Arc::clone(gate))
                 .managing(manage)
                 .with_policies(config.policies.clone())
@@ -406,10 +415,13 @@ impl ControllerContext {
             informer.add_event_handler(Arc::new(NameConflictHandler(Arc::clone(&controller))));
             informers.spawn(sim::bind(informer.run(ends.clone())));
         }
+        if let Some(source) = &mut source {
+            source.add_event_handler(Arc::new(NamespaceHandler(Arc::clone(&controller))));
+        }
         if let Some(observer) = observer {
             observer.built(Arc::downgrade(&controller));
         }
-        ControllerInstance { controller, cron_jobs, jobs, _counted: counted }
+        ControllerInstance { controller, cron_jobs, jobs, namespaces: known, _counted: counted }
     }
 }
 
@@ -423,8 +435,12 @@ impl Controllers {
         let _entered = context.workers.enter();
         let gate = Arc::new(Gate::default());
         let mut informers = JoinSet::new();
-        let instance = |kind| context.instance(kind, recorder, &gate, &mut informers);
+        let mut source = NamespaceSource::new(context);
+        let instance = |kind| context.instance(kind, recorder, &gate, source.as_mut(), &mut informers);
         let instances = context.queues.iter().map(instance).collect();
+        if let Some(source) = source {
+            source.start(context, &gate, &mut informers);
+        }
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
         events.spawn(sim::bind({
             let (opened, queues, end) = (Arc::clone(&gate), context.queues.clone(), events_end.clone());
@@ -486,8 +502,7 @@ impl Controllers {
 
     fn caches(&self) -> LookAtCaches {
         let instances = self.instances.clone();
-        let both = |instance: &ControllerInstance| [Caches::of(&instance.cron_jobs), Caches::of(&instance.jobs)];
-        Arc::new(move || Caches::all(instances.iter().flat_map(both)))
+        Arc::new(move || Caches::all(instances.iter().flat_map(ControllerInstance::caches)))
     }
 
     /// Opens the gate for writes and works until `stop`, on the runtime of the workers.
@@ -522,12 +537,6 @@ impl Controllers {
 }
 
 impl ControllerInstance {
-    /// Waits until the caches have synced, but for namespaces that may not be read.
-    async fn synced(&self) {
-        self.cron_jobs.wait_for_readable_scopes().await;
-        self.jobs.wait_for_readable_scopes().await;
-    }
-
     /// Runs the controller once its caches have synced.
     async fn work(self, context: Arc<ControllerContext>, created_lease: bool, stop: CancellationToken) {
         let Self { controller, cron_jobs, jobs, .. } = &self;

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: pure modules compute every answer, with the time passed in. They use the parser, the slot search and the
 //! `reconcile` of the controller, so that an answer matches the controller's behaviour. Only `trigger`, `suspend`, `resume`,
-//! `backfill`, `migrate handover` and `migrate takeback` write to a cluster.
+//! `freeze`, `thaw`, `backfill`, `migrate handover` and `migrate takeback` write to a cluster.
 //! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
 pub mod backfill;
@@ -15,6 +15,7 @@ mod crd;
 pub mod dispatch;
 pub mod explain;
 pub mod findings;
+pub mod freeze;
 pub mod generated_files;
 pub mod kubectl;
 pub mod list;
@@ -23,6 +24,7 @@ pub mod next;
 pub mod options;
 pub mod output;
 pub mod pages;
+pub(crate) mod restrictions;
 pub mod shadow;
 pub mod slots;
 pub mod suspend;
@@ -73,6 +75,8 @@ pub enum Command {
     Trigger(Target, Box<trigger::Request>),
     /// Suspend a CronJob, or resume it.
     SetSuspended(Target, bool, ControllerFlags),
+    /// Freeze Namespaces, or thaw them.
+    SetFrozen(Scope, freeze::Request, ControllerFlags, Format),
     /// Check manifests.
     #[cfg(feature = "dev")]
     Check(check::Inputs, check::Rules, check::CheckFormat),
@@ -167,6 +171,10 @@ pub fn run(
             Ok(Answer { text: render(&handovers, *format), is_good: handovers.is_good() })
         }
         Command::Trigger(target, request) => wait(trigger::trigger(target, request, clock, print)),
+        Command::SetFrozen(scope, request, flags, format) => {
+            let outcome = wait(freeze::set_frozen(scope, request, flags, clock))?;
+            Ok(Answer { text: render(&outcome, *format), is_good: outcome.is_good() })
+        }
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
         Command::Check(inputs, rules, format) => {

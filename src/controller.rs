@@ -53,6 +53,7 @@ mod history;
 mod memory;
 mod messages;
 mod mutation_cache;
+pub mod namespaces;
 pub mod observation;
 mod pending_status;
 pub mod plan;
@@ -73,6 +74,7 @@ use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use heartbeat::Heartbeat;
 use memory::{Memories, Recollection};
+use namespaces::Namespaces;
 use observation::{Observation, Ownership};
 pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
@@ -103,6 +105,8 @@ pub struct Parts<C> {
     /// batch/v1 CronJobs, where kube-controller-manager's controller could confuse their children with those of this
     /// controller.
     pub name_conflicts: Option<Arc<Store<NameConflict>>>,
+    /// The Namespaces, whose annotations restrict the CronJobs in them; `None` if they do not count.
+    pub namespaces: Option<Arc<Namespaces>>,
     /// Access to the API server.
     pub control: C,
     /// Records Events.
@@ -181,7 +185,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             !waits(key) && queue.scheduled_for(key).is_none() && has_next_slot(cron_job)
         };
         // A version that was read live or written counts, although the watch has yet to show it.
-        let newest = cron_jobs.into_iter().map(|cron_job| self.memories.newest(cron_job));
+        let newest = cron_jobs.into_iter().map(|cron_job| self.in_its_namespace(self.memories.newest(cron_job)));
         newest.filter(|cron_job| is_unattended(cron_job)).map(|cron_job| cron_job.name.clone()).collect()
     }
 
@@ -370,10 +374,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         self.warn_of_name_conflict(&cached);
         self.warn_of_unknown_policies(&cached);
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        // Once is enough for a decision: whatever is in doubt is read before a Job is created.
+        if let Err(error) = self.look_at_namespace(key, 0).await {
+            return Outcome::Failed(error.into());
+        }
         let recollection = self.recall(cached);
         let jobs = self.get_jobs_to_be_reconciled(&recollection);
-        let epoch = self.epoch.load(Ordering::Relaxed);
-        let mut observation = Observation::new(recollection.cron_job, jobs, self.parts.local_zone);
+        let cron_job = self.in_its_namespace(recollection.cron_job);
+        let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
         observation.view_is_suspect = recollection.is_suspect || recollection.confirmed < epoch;
         observation.publish = self.parts.publish;
         let is_shared = self.parts.manage == Manage::Annotated;
@@ -497,7 +506,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// ran ahead does not show whether it has. Without policies, no schedule ends.
     fn wait_for_the_past(&self, key: &ObjectName) {
         let may_return = |cron_job: &CronJob| cron_job.policies.is_some() && !cron_job.spec.suspend;
-        if self.parts.cron_jobs.get(key).is_some_and(|cron_job| may_return(&cron_job)) {
+        if self.parts.cron_jobs.get(key).is_some_and(|cron_job| may_return(&self.in_its_namespace(cron_job))) {
             self.parts.queue.add_at(key.clone(), DateTime::<Utc>::MAX_UTC);
         }
     }

@@ -17,16 +17,18 @@ use schedule::{Calendar, ClockChanges, Exclusions, Lines, Schedule, Zone, parse_
 mod annotations;
 mod counted_from;
 mod limits;
+mod restriction;
 mod spread;
 mod unknown;
 
 pub use annotations::{
     AFTER_CHANGE, ANNOTATIONS, Annotation, BACKFILL, BACKLOG, COUNTED_FROM, DST, DUE_TIME, EXCLUDE, LAST_FAILURE,
-    MAX_CONCURRENT, NEXT_RUN, NOT_AFTER, NOT_BEFORE, PAUSE_AFTER_FAILURES, PREFIX, REPLACE_WAITS, RESERVED, SCHEDULE,
-    SLOT_IN_POD, SPREAD, STUCK_AFTER, TRACEPARENT, WrittenBy,
+    MAX_CONCURRENT, NEXT_RUN, NOT_AFTER, NOT_BEFORE, PAUSE_AFTER_FAILURES, PREFIX, REASON, REPLACE_WAITS, RESERVED,
+    SCHEDULE, SLOT_IN_POD, SPREAD, STUCK_AFTER, TRACEPARENT, WrittenBy,
 };
 pub use counted_from::{Counted, CountedFrom, Fingerprint};
 pub use limits::{LIMITS, Limits, Setting, StuckAfter};
+pub use restriction::Restriction;
 pub use spread::{Spread, due, nominal};
 pub use unknown::UnknownNames;
 
@@ -64,6 +66,8 @@ pub struct PolicyReading {
     edits: Edits,
     /// How long after its slot a Job may start.
     offset: TimeDelta,
+    /// That of the object's Namespace, which is part of `policy` then.
+    restriction: Option<Arc<Restriction>>,
 }
 
 /// What an object says about how often and when it was edited.
@@ -89,6 +93,8 @@ pub struct Collected<'a> {
     pub next_run: Option<Cow<'a, str>>,
     /// The value of [`LAST_FAILURE`].
     pub last_failure: Option<Cow<'a, str>>,
+    /// The value of [`REASON`].
+    pub reason: Option<Cow<'a, str>>,
     unknown: UnknownNames,
 }
 
@@ -133,6 +139,7 @@ impl<'a> Collected<'a> {
             COUNTED_FROM => return Some(&mut self.counted_from),
             NEXT_RUN => return Some(&mut self.next_run),
             LAST_FAILURE => return Some(&mut self.last_failure),
+            REASON => return Some(&mut self.reason),
             _ => {}
         }
         if !annotations::is_known(name) {
@@ -182,6 +189,9 @@ pub enum PolicyError {
         /// What it cannot be combined with.
         with: &'static str,
     },
+    /// The restriction of the object's Namespace cannot be read.
+    #[error("on the Namespace: {0}")]
+    Namespace(Box<PolicyError>),
 }
 
 impl PolicyError {
@@ -189,6 +199,7 @@ impl PolicyError {
     pub fn annotation(&self) -> &'static str {
         match self {
             Self::Value { annotation, .. } | Self::Combination { annotation, .. } => annotation,
+            Self::Namespace(error) => error.annotation(),
         }
     }
 }
@@ -229,6 +240,7 @@ impl PolicyReading {
             timing: has_timing.then(|| fingerprint_of(&values)),
             edits: edits(),
             offset: TimeDelta::zero(),
+            restriction: None,
             unknown: collected.unknown,
         })
     }

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ControllerInstance;
 use crate::api::Object;
 use crate::cache::Store;
+use crate::controller::namespaces::Namespaces;
 use crate::server::HealthCheck;
 
 /// From this age on a cache may be stale. API servers send a bookmark every minute. A watch that stays silent for three
@@ -32,10 +34,32 @@ impl Caches {
         Self { synced: store.has_synced(), age: store.age().unwrap_or_default() }
     }
 
+    /// The state of what is known of the Namespaces; where they may not be read, there is nothing to know.
+    pub fn of_namespaces(namespaces: &Namespaces) -> Self {
+        Self { synced: namespaces.have_synced(), age: namespaces.age().unwrap_or_default() }
+    }
+
     /// The combined state of several caches.
     pub fn all(caches: impl IntoIterator<Item = Self>) -> Self {
         let none = Self { synced: true, age: Duration::ZERO };
         caches.into_iter().fold(none, |all, one| Self { synced: all.synced && one.synced, age: all.age.max(one.age) })
+    }
+}
+
+impl ControllerInstance {
+    /// Waits until its caches are synced, but for namespaces that may not be read.
+    pub(super) async fn synced(&self) {
+        self.cron_jobs.wait_for_readable_scopes().await;
+        self.jobs.wait_for_readable_scopes().await;
+        if let Some(namespaces) = &self.namespaces {
+            namespaces.synced().await;
+        }
+    }
+
+    /// The state of each of its caches.
+    pub(super) fn caches(&self) -> impl Iterator<Item = Caches> + use<> {
+        let namespaces = self.namespaces.as_ref().map(|namespaces| Caches::of_namespaces(namespaces));
+        [Some(Caches::of(&self.cron_jobs)), Some(Caches::of(&self.jobs)), namespaces].into_iter().flatten()
     }
 }
 

@@ -31,7 +31,9 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::next;
 use super::output::{Format, Report, count, render};
+use super::restrictions::Restrictions;
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, ManifestError, Position, documents};
@@ -200,6 +202,7 @@ pub struct CheckReport {
 /// Checks manifests on the day of `now`, in the zone of the rules; the time of day has no effect.
 pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckReport {
     let mut checker = Checker::new(rules.clone(), now);
+    checker.restrictions = next::manifests::restrictions(sources);
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             checker.document(&Position { file: source.file.clone(), document: index + 1 }, &document);
@@ -228,6 +231,8 @@ struct Runner {
 /// What was found so far.
 struct Checker {
     rules: Rules,
+    /// What the Namespaces among the manifests say.
+    restrictions: Restrictions,
     today: DateTime<Utc>,
     served: Served,
     cron_jobs: usize,
@@ -243,6 +248,7 @@ impl Checker {
         Self {
             today: midnight(rules.zone, now),
             rules,
+            restrictions: Restrictions::default(),
             served: Served::new(),
             cron_jobs: 0,
             others: 0,
@@ -274,7 +280,7 @@ impl Checker {
                 faults.extend(
                     self.served.judge(controller_kind, object).into_iter().map(|fault| with_hint(fault, object)),
                 );
-                if let Some(timed) = times::Timed::of(controller_kind, object, self.rules.zone, &self.rules.seed) {
+                if let Some(timed) = times::Timed::of(controller_kind, object, &self.rules, &self.restrictions) {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
                     faults.extend(mistakes::of_schedule(text, self.today));
@@ -299,7 +305,7 @@ impl Checker {
             }
             Ok(Kind::Other) => {
                 self.others += 1;
-                return;
+                policies::of_namespace(object, &self.restrictions).into_iter().collect()
             }
             Err(fault) => vec![fault],
         };

@@ -1,6 +1,7 @@
 //! What the commands about the CronJobs of a cluster share: where to look, all facts at once, and writes.
 //!
-//! Guarantees: the facts about any number of CronJobs take four lists (CronJobs, children, Events, Leases), each in pages.
+//! Guarantees: the facts about any number of CronJobs take five lists (CronJobs, children, Events, Leases, Namespaces), each in
+//! pages; a single Namespace is got.
 //! A CronJob that cannot be decoded is left out and counted. A write is one request, and its error is the server's message.
 
 pub(super) mod clock;
@@ -20,6 +21,7 @@ use serde_json::value::RawValue;
 use super::CliError;
 use super::explain::read::{ReadError, Said, Target, get, lease_of, list, read_leases, said, words};
 use super::explain::{Facts, InCharge};
+use super::restrictions::Restrictions;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::manage::Standing;
 use crate::api::policy::PolicyOptions;
@@ -167,6 +169,7 @@ pub async fn read_all(
         Err(error) => (HashMap::new(), Some(error.to_string())),
     };
     let leases = read_leases(client).await;
+    let restrictions = Restrictions::read(client, namespace).await;
     let known = |raw: Box<RawValue>| {
         let mut cron_job = CronJob::decode(raw.get(), &interner).ok()?;
         // The items of a list do not say their kind.
@@ -177,7 +180,9 @@ pub async fn read_all(
         let warnings = unread.clone().map_or(Ok(warnings), Err);
         let lease = lease_of(&leases, &cron_job, in_charge);
         let jobs = jobs.get(&key).cloned().unwrap_or_default();
-        let facts = Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease };
+        let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
+        let namespace_unread = restrictions.unread.clone();
+        let facts = Facts { cron_job, in_charge, jobs, warnings, lease, namespace_unread };
         Some(Known { facts, events: all })
     };
     Ok(cron_jobs.into_iter().filter_map(known).collect())

@@ -23,6 +23,7 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::output::{count, moment, stretch};
+use super::restrictions::Freeze;
 use super::unfinished::Unfinished;
 #[cfg(feature = "ui")]
 use crate::api::ObjectName;
@@ -42,6 +43,8 @@ use rehearsal::Rehearsal;
 pub enum State {
     /// It is being deleted.
     BeingDeleted,
+    /// Its Namespace is frozen.
+    Frozen,
     /// `spec.timeZone` is not a known zone.
     UnknownTimeZone,
     /// `spec.suspend` is true, or the annotation in its place.
@@ -100,6 +103,9 @@ pub struct Explanation {
     /// What keeps the first of them from ending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unfinished: Option<Unfinished>,
+    /// The freeze of its Namespace, if it has that state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) freeze: Option<Freeze>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_run: Option<NextRun>,
     /// Further remarks.
@@ -198,6 +204,7 @@ impl<'a> Case<'a> {
             last_failed_job: self.last_failure().map(|job| job.name.name.to_string()),
             active: self.running().iter().map(active).collect(),
             unfinished: None,
+            freeze: (state == State::Frozen).then(|| Freeze::of(cron_job, self.zone, self.now)).flatten(),
             next_run: self.next_run(state),
             notes: self.notes(state),
             warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
@@ -277,6 +284,9 @@ impl<'a> Case<'a> {
         if let Err(error) = cron_job.policy() {
             return (State::BadPolicy, format!("It does not run: {error}."));
         }
+        if let Some(text) = self.frozen() {
+            return (State::Frozen, text);
+        }
         if let Some(schedule) = self.schedule()
             && is_never_due(schedule, spec.starting_deadline_seconds)
         {
@@ -293,7 +303,11 @@ impl<'a> Case<'a> {
                 return (State::BadTemplate, format!("A run is due and cannot start: {message}."));
             }
             Outcome::Done if self.sync.starts().is_none() => {
-                let text = if cron_job.policies.as_ref().is_some_and(|policies| policies.has_timing()) {
+                let text = if cron_job
+                    .policies
+                    .as_ref()
+                    .is_some_and(|own| own.has_timing() || cron_job.restriction().is_some())
+                {
                     "It does not run: its schedule and its policies leave no time in the next five years."
                 } else {
                     "It never runs: the schedule matches no time in the next five years."
@@ -551,24 +565,7 @@ impl<'a> Case<'a> {
         if self.cron_job.spec.concurrency_policy == ConcurrencyPolicy::Unknown {
             notes.push("spec.concurrencyPolicy has an unknown value; it is treated as Allow.".to_owned());
         }
-        let told = [
-            "UnknownTimeZone",
-            "UnparseableSchedule",
-            "InvalidSchedule",
-            "InvalidPolicy",
-            "JobAlreadyActive",
-            "Paused",
-            "PassedOver",
-            "RunStuck",
-            "TooManyMissedTimes",
-            "SuccessfulCreate",
-            "SuccessfulDelete",
-            "FailedCreate",
-            // A controller with --manage=annotated records none.
-            "HandedOver",
-        ];
-        let untold = self.sync.settlement.events.iter().filter(|event| !told.contains(&event.reason));
-        notes.extend(untold.map(|event| format!("A sync would write the Event {}: {}.", event.reason, event.message)));
+        notes.extend(self.other_events());
         if self.sync.pruned > 0 {
             let finished = format!("finished {}", self.noun());
             notes.push(format!("By the history limits, {} will be deleted.", count(self.sync.pruned, &finished)));
@@ -579,6 +576,9 @@ impl<'a> Case<'a> {
         );
         if let Err(error) = &self.facts.warnings {
             notes.push(format!("The Warnings about it cannot be read: {error}"));
+        }
+        if let Some(error) = &self.facts.namespace_unread {
+            notes.push(format!("Its Namespace cannot be read, so a freeze of it does not show: {error}"));
         }
         notes
     }

@@ -132,8 +132,11 @@ fn failed_containers(pod: &Pod) -> Vec<FailedContainer> {
 
 impl Report for Findings {
     fn lines(&self) -> Vec<String> {
-        let stopped =
-            if self.stopped > 0 { format!(", {} suspended or being deleted", self.stopped) } else { String::new() };
+        let stopped = if self.stopped > 0 {
+            format!(", {} suspended, frozen or being deleted", self.stopped)
+        } else {
+            String::new()
+        };
         let all = count(self.cron_jobs, "CronJob");
         let mut lines = match self.worst_first.len() {
             0 => vec![format!("Nothing needs attention: {all}{stopped}.")],

@@ -14,6 +14,7 @@ use super::CliError;
 use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Explanation, InCharge, State, explain, some_of};
 use super::output::{Format, Report, render, stretch};
+use super::restrictions::Freeze;
 use crate::terminal::{self, PlainText};
 
 /// How often [`watch`] reads.
@@ -47,7 +48,7 @@ impl Urgency {
             State::Failing => Self::Failed,
             State::Starting | State::Waiting if failed => Self::Failed,
             State::Starting | State::Waiting => Self::Fine,
-            State::Suspended | State::BeingDeleted => Self::Stopped,
+            State::Suspended | State::BeingDeleted | State::Frozen => Self::Stopped,
             _ => Self::Stuck,
         }
     }
@@ -91,6 +92,9 @@ struct Entry {
     /// The running Jobs because of which it does not start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocked_by: Vec<String>,
+    /// The freeze of its Namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    freeze: Option<Freeze>,
 }
 
 impl From<Explanation> for Entry {
@@ -106,6 +110,7 @@ impl From<Explanation> for Entry {
             last_run,
             last_outcome,
             due_since: explanation.due_since,
+            freeze: explanation.freeze,
             blocked_by: explanation.active.into_iter().filter(|_| is_blocked).map(|active| active.name).collect(),
         }
     }
@@ -132,7 +137,9 @@ impl Listing {
                 entry.next_run.map_or_else(none, |time| format!("in {}", stretch(time.to_utc() - self.now))),
                 last.map_or_else(none, |last| last + &outcome),
                 entry.due_since.map_or_else(none, |since| stretch(self.now - since)),
-                if entry.blocked_by.is_empty() {
+                if let Some(freeze) = &entry.freeze {
+                    freeze.to_string()
+                } else if entry.blocked_by.is_empty() {
                     none()
                 } else {
                     some_of(entry.blocked_by.iter().cloned(), entry.blocked_by.len())

@@ -21,6 +21,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 pub use code::Code;
+pub(super) use handover::escaped;
 pub use handover::{Direction, Handovers, Request, hand_over};
 pub use read::Cluster;
 pub(crate) use read::in_tree_wrote;

@@ -4,6 +4,7 @@
 //! that names the flag or argument, the value and the allowed values. Pure.
 
 pub mod cluster;
+mod freeze;
 pub(super) mod past;
 mod shadow;
 #[cfg(feature = "ui")]
@@ -93,6 +94,19 @@ pub(super) const COMMANDS: &[Entry] = &[
         usage: "NAME [flags]",
         command: flags::command::<cluster::Resume>,
         remark: "Reads what explain reads, and patches the CronJob.",
+    },
+    Entry {
+        name: "freeze",
+        usage: "-n NAMESPACE | -l SELECTOR | -A --until TIME [flags]",
+        command: flags::command::<freeze::Freeze>,
+        remark: "Reads Namespaces, CronJobs and Leases, and patches each Namespace. The exit code is 1 if one could not be changed. \
+                 docs/policies.md explains what a freeze holds. Example: {} freeze -n shop --until 12h --reason 'release week'",
+    },
+    Entry {
+        name: "thaw",
+        usage: "-n NAMESPACE | -l SELECTOR | -A [flags]",
+        command: flags::command::<freeze::Thaw>,
+        remark: "Reads Namespaces, CronJobs and Leases, and patches each Namespace that is frozen. Example: {} thaw -n shop",
     },
     Entry {
         name: "backfill",
@@ -305,6 +319,8 @@ pub(super) fn parse(
         "trigger" => answer(&mut command, args, |raw: &cluster::Trigger| raw.help, cluster::trigger),
         "suspend" => answer(&mut command, args, |raw: &cluster::Suspend| raw.help, cluster::suspend),
         "resume" => answer(&mut command, args, |raw: &cluster::Resume| raw.help, cluster::resume),
+        "freeze" => answer(&mut command, args, |raw: &freeze::Freeze| raw.help, freeze::freeze),
+        "thaw" => answer(&mut command, args, |raw: &freeze::Thaw| raw.help, freeze::thaw),
         "backfill" => answer(&mut command, args, |raw: &past::Backfill| raw.help, past::backfill),
         "shadow" => answer(&mut command, args, |raw: &shadow::Shadow| raw.help, shadow::shadow),
         "migrate" => answer(&mut command, args, |raw: &past::Migrate| raw.help, past::migrate),

@@ -218,6 +218,11 @@ impl<'a> History<'a> {
                 let why = format!("it is suspended now ({})", cron_job.handover.suspended_by());
                 return (Fate::Skipped, Some(Skip::Suspended), why);
             }
+            // A slot in a freeze is none.
+            State::Frozen => {
+                let why = "its Namespace was frozen before it started".to_owned();
+                return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
+            }
             State::Blocked if limits.max_concurrent.is_some() => {
                 (Fate::Skipped, Some(Skip::MaxConcurrent(slot)), summary)
             }

@@ -33,7 +33,7 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{COUNTED_FROM, PolicyOptions};
 use crate::api::{
     ACCEPT_METADATA, ApiError, ControllerKind, CountedFromPlace, Delivery, Interner, Manage, NO_FIELD_VALIDATION,
-    Object, ObjectName, Published, ResourceKind, Uid,
+    Namespace, Object, ObjectName, Published, ResourceKind, Uid,
 };
 use crate::client::{
     DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, RequestLimits, TimeLimit, USUAL_REQUEST,
@@ -101,6 +101,8 @@ pub trait CronJobControl: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send {
         self.get_cron_job(name)
     }
+    /// Reads a Namespace.
+    fn get_namespace(&self, name: &Arc<str>) -> impl Future<Output = Result<Arc<Namespace>, ApiError>> + Send;
     /// Writes the status if the CronJob still has the version that the write is based on; returns the new version.
     fn update_status(
         &self,
@@ -274,7 +276,7 @@ impl<'a> ApiRequest<'a> {
     }
 
     fn build(self) -> Result<Request<Body>, http::Error> {
-        let mut path = self.resource.path(Some(&self.name.namespace));
+        let mut path = self.resource.path(Some(&*self.name.namespace).filter(|namespace| !namespace.is_empty()));
         // A create goes to the collection. Names and namespaces need no escaping: see `send`.
         if self.method != Method::POST {
             path = format!("{path}/{}{}", self.name.name, self.subresource);
@@ -346,6 +348,11 @@ impl CronJobControl for RealControl {
 
     async fn get_cron_job_of_any_controller(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
         self.read_cron_job(name).await.map(Arc::new)
+    }
+
+    async fn get_namespace(&self, name: &Arc<str>) -> Result<Arc<Namespace>, ApiError> {
+        let name = Namespace::key(name);
+        self.request(ApiRequest::new("get", Method::GET, Namespace::RESOURCE, &name)).await.map(Arc::new)
     }
 
     async fn update_status(

@@ -1,7 +1,7 @@
 //! Updates the controller's memory and metrics for each request of a sync, and applies its report.
 //!
-//! Guarantees: a hook never blocks and never calls the API server. Every sync that begins after the server confirmed a
-//! change sees it, whatever the caches show.
+//! Guarantees: a hook never blocks, and never calls the API server but to read a Namespace. Every sync that begins after the
+//! server confirmed a change sees it, whatever the caches show.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use super::sync::{SyncHooks, SyncReport};
 use super::template_budget::Reservation;
 use super::{Controller, PRUNE_RETRY, Parts, decision_log, reconcile};
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::policy::Restriction;
 use crate::api::{ApiError, Delivery, Manage, ObjectName, Uid, compare_resource_versions};
 
 /// Records what one sync did in the controller's memory and metrics.
@@ -94,6 +95,10 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         self.controller.template_budget.reserve(key, bytes)
     }
 
+    async fn restriction(&self, cron_job: &CronJob) -> Result<Option<Arc<Restriction>>, ApiError> {
+        self.controller.look_at_namespace(&cron_job.name, self.epoch).await
+    }
+
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         // A watch that hangs may not show this version for a long time.
         self.controller.memories.confirmed(cron_job, self.epoch);
@@ -157,6 +162,9 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         let Parts { cron_jobs, clock, .. } = &self.controller.parts;
         let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
         if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, cron_job.nominal(clock.now())) {
+            return false;
+        }
+        if self.controller.restriction(cron_job).as_ref() != cron_job.restriction() {
             return false;
         }
         let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)

@@ -28,6 +28,7 @@ use schedule::Zone;
 use super::cron_job_stats::CronJobStats;
 use super::cron_job_stats::runs::Unfinished;
 use super::messages::RUN_STUCK;
+use super::namespaces::Namespaces;
 use super::observation::Observation;
 use super::plan::{Note, Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
@@ -47,6 +48,7 @@ pub struct CronJobMetrics {
 pub struct CronJobStatsSet {
     controller_kind: ControllerKind,
     cron_jobs: Arc<Store<CronJob>>,
+    namespaces: Option<Arc<Namespaces>>,
     clock: SharedClock,
     local_zone: Zone,
     places: Arc<Mutex<SeriesQuota>>,
@@ -136,12 +138,21 @@ impl CronJobMetrics {
         &self,
         controller_kind: ControllerKind,
         cron_jobs: Arc<Store<CronJob>>,
+        namespaces: Option<Arc<Namespaces>>,
         clock: SharedClock,
         local_zone: Zone,
     ) -> Arc<CronJobStatsSet> {
         let (places, entries, works) = (Arc::clone(&self.places), DashMap::new(), AtomicBool::new(false));
-        let stats_set =
-            Arc::new(CronJobStatsSet { controller_kind, cron_jobs, clock, local_zone, places, entries, works });
+        let stats_set = Arc::new(CronJobStatsSet {
+            controller_kind,
+            cron_jobs,
+            namespaces,
+            clock,
+            local_zone,
+            places,
+            entries,
+            works,
+        });
         let mut controllers = self.controllers.lock();
         controllers.retain(|controller| controller.strong_count() > 0);
         controllers.push(Arc::downgrade(&stats_set));
@@ -227,6 +238,10 @@ impl CronJobStatsSet {
                     place.stats.clone_from(&stats);
                 }
             }
+            let cron_job = match &self.namespaces {
+                Some(namespaces) => namespaces.restricted(cron_job),
+                None => cron_job,
+            };
             let next = stats.next_slot(&cron_job, self.local_zone);
             show(Shown { controller: self.controller_kind.name, cron_job: &cron_job, stats: &stats, next, now });
         }

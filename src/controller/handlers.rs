@@ -215,7 +215,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             }
             return;
         }
-        match self.next_scheduled_time(new).filter(|_| !is_published) {
+        let restricted = self.restriction(new).map(|restriction| new.restricted(&restriction));
+        match self.next_scheduled_time(restricted.as_ref().unwrap_or(new)).filter(|_| !is_published) {
             Some(slot) => {
                 let due = self.time_of(slot);
                 decision_log::queued_at(&new.name, due, "schedule changed");

@@ -20,6 +20,9 @@ pub(super) const PAUSED: &str = "Paused";
 /// with `--manage=all`.
 pub(super) const HANDED_OVER: &str = "HandedOver";
 
+/// The reason of the Event about a freeze of the Namespace.
+pub(super) const FROZEN: &str = "Frozen";
+
 /// The reason of the Event about slots that will not start.
 pub(super) const PASSED_OVER: &str = "PassedOver";
 
@@ -65,6 +68,14 @@ pub(super) fn handed_over(noun: &str, cron_job: &ObjectName) -> String {
         "Not starting {noun}: the CronJob is handed over ({MANAGED_ANNOTATION} is \"true\" and spec.suspend is true), and this \
          controller runs with --manage=all, so it is suspended. cronjob-controller migrate takeback -n {} {} undoes the handover",
         cron_job.namespace, cron_job.name
+    )
+}
+
+pub(super) fn frozen(namespace: &str, until: DateTime<Utc>, reason: Option<&str>) -> String {
+    let why = reason.map(|reason| format!(": {}", quote(reason))).unwrap_or_default();
+    format!(
+        "The Namespace {namespace} is frozen until {}{why}. Nothing starts that is due before",
+        Zone::UTC.rfc3339(until)
     )
 }
 

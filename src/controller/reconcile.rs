@@ -32,7 +32,7 @@ use schedule::missed::{Missed, MostRecent, Observed};
 use schedule::{Evaluation, Schedule};
 
 use super::history::newest_unrecorded;
-use super::messages::{HANDED_OVER, NO_SLOT_LEFT, TOO_MANY_MISSED, handed_over, unsupported_schedule};
+use super::messages::{FROZEN, HANDED_OVER, NO_SLOT_LEFT, TOO_MANY_MISSED, frozen, handed_over, unsupported_schedule};
 use super::observation::{Observation, Ownership, PendingCreate};
 use super::plan::{Attempt, Failure, Lookup, Outcome, Requeue, Skip, Then, Verdict};
 use super::status::Draft;
@@ -252,6 +252,12 @@ impl<'a> Sync<'a> {
         if cron_job.spec.suspend {
             self.warn_of_handover();
             return self.wait_for_an_edit(Skip::Suspended);
+        }
+        if let Some(restriction) = cron_job.restriction()
+            && let Some(until) = restriction.frozen_until(self.now)
+        {
+            let text = frozen(&cron_job.name.namespace, until, restriction.reason.as_deref());
+            self.hourly_event(EventType::Normal, FROZEN, text);
         }
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));

@@ -71,7 +71,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Requeues a key at its next slot, however long its backoff, and before that once shortly before the slot that is due can no
     /// longer start: what refuses it may have been mended meanwhile.
     pub(super) fn keep_next_slot(&self, key: &ObjectName) {
-        let Some(cron_job) = self.parts.cron_jobs.get(key) else { return };
+        let Some(cron_job) = self.parts.cron_jobs.get(key).map(|cron_job| self.in_its_namespace(cron_job)) else {
+            return;
+        };
         let next = self.next_scheduled_time(&cron_job);
         let last_chance = self.end_of_due_slot(&cron_job, next).and_then(|end| end.checked_sub_signed(LAST_CHANCE));
         let now = self.parts.clock.now();

@@ -28,6 +28,7 @@ use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
+use crate::api::policy::Restriction;
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
 
 /// How many requests one key may have in flight. Only the first sync after a limit was lowered sends many deletions. Before more
@@ -51,6 +52,13 @@ pub trait SyncHooks: Send + Sync {
     fn reserve_template(&self, key: &ObjectName, bytes: usize) -> Option<Reservation> {
         let _ = (key, bytes);
         Some(Reservation::unbounded())
+    }
+    /// What the Namespace of a CronJob that is read live says, read live, too, if that is in doubt.
+    fn restriction(
+        &self,
+        cron_job: &CronJob,
+    ) -> impl Future<Output = Result<Option<Arc<Restriction>>, ApiError>> + Send {
+        std::future::ready(Ok(cron_job.restriction().cloned()))
     }
     /// The CronJob was read live; its sync continues with this version.
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
@@ -186,6 +194,11 @@ impl<C: JobControl + CronJobControl, H: SyncHooks> Syncing<'_, C, H> {
         if let Some(bytes) = known.spec.job_template.omitted_bytes() {
             reservation = Some(self.hooks.reserve_template(&known.name, bytes)?);
         }
+        // First: with the CronJob, its view is confirmed.
+        let restriction = match self.hooks.restriction(known).await {
+            Ok(restriction) => restriction,
+            Err(error) => return Some(Err(error)),
+        };
         let reply = self.control.get_cron_job(&known.name).await;
         match &reply {
             Ok(live) if live.uid == known.uid => self.hooks.view_confirmed(live),
@@ -197,7 +210,7 @@ impl<C: JobControl + CronJobControl, H: SyncHooks> Syncing<'_, C, H> {
             let cached = live.for_cache();
             let is_long = cached.spec.job_template.omitted_bytes().is_some();
             self.template = is_long.then_some(LongTemplate { cron_job: live, _reservation: reservation });
-            cached
+            restriction.map_or_else(|| Arc::clone(&cached), |restriction| Arc::new(cached.restricted(&restriction)))
         }))
     }
 

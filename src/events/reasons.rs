@@ -34,7 +34,7 @@ pub fn is_own(reason: &str) -> bool {
 }
 
 /// Every reason, in the order of a run: what starts, what waits, what was left out, what is wrong.
-pub const ALL: [Reason; 26] = [
+pub const ALL: [Reason; 27] = [
     upstream("SuccessfulCreate", Normal, "The Job of a slot was created.", ""),
     upstream("SawCompletedJob", Normal, "An active Job has ended; the message says how.", ""),
     upstream("SuccessfulDelete", Normal, "A Job was deleted, by a history limit, by Replace or as stuck.", ""),
@@ -69,6 +69,12 @@ pub const ALL: [Reason; 26] = [
         Warning,
         "`pause-after-failures`: so many Jobs failed in a row that nothing starts.",
         "Mend the Job, then start one with `kubectl create job --from`, or delete the failed Jobs.",
+    ),
+    own(
+        "Frozen",
+        Normal,
+        "The Namespace is [frozen](../policies.md#a-freeze-of-a-namespace): no slot before the time in the message starts.",
+        "`cronjob-controller thaw -n NAMESPACE` ends it early.",
     ),
     own(
         "RunStuck",

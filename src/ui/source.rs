@@ -32,6 +32,7 @@ use crate::cli::explain::read::{lease_of, list, read_leases};
 use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge};
 use crate::cli::next::manifests;
+use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests as files;
 use crate::yaml;
 
@@ -69,6 +70,10 @@ pub struct Source {
     pub jobs: Arc<Store<WatchedJob>>,
     events: Arc<Store<WatchedEvent>>,
     leases: RwLock<Leases>,
+    /// What the Namespaces say.
+    restrictions: RwLock<Restrictions>,
+    /// The namespace of the CronJobs; `None` for all.
+    namespace: Option<String>,
     /// The latest failure for each kind that cannot be read.
     trouble: Mutex<BTreeMap<&'static str, String>>,
     origin: Origin,
@@ -109,6 +114,8 @@ impl Source {
             jobs: informers.jobs.store(),
             events: informers.events.store(),
             leases: RwLock::default(),
+            restrictions: RwLock::default(),
+            namespace: namespace.map(str::to_owned),
             trouble: Mutex::default(),
             origin: Origin::Cluster(client),
             changes: Arc::default(),
@@ -137,7 +144,9 @@ impl Source {
     ) -> Result<Arc<Self>, UiError> {
         let cron_jobs = Store::new([]);
         let mut objects = HashMap::new();
-        for source in sources::read(paths, recursive)? {
+        let sources = sources::read(paths, recursive)?;
+        let restrictions = manifests::restrictions(&sources);
+        for source in sources {
             for files::Manifest { place, object } in files::parse(&source.file, &source.text)? {
                 let fault = |problem| UiError::CronJob { place: place.to_string(), problem };
                 let Some((mut cron_job, in_charge)) =
@@ -159,6 +168,8 @@ impl Source {
             jobs: Arc::new(Store::new([])),
             events: Arc::new(Store::new([])),
             leases: RwLock::default(),
+            restrictions: RwLock::new(restrictions),
+            namespace: None,
             trouble: Mutex::default(),
             origin: Origin::Files(objects),
             changes: Arc::default(),
@@ -185,7 +196,8 @@ impl Source {
 
     /// Which controller runs a CronJob, as `explain` finds it, and what that controller sees.
     pub fn seen(&self, watched: &WatchedCronJob) -> (InCharge, Arc<CronJob>) {
-        watched.seen(&self.leases.read())
+        let (in_charge, cron_job) = watched.seen(&self.leases.read());
+        (in_charge, self.restrictions.read().applied(cron_job, in_charge))
     }
 
     /// All that is known of a CronJob. A Job of another owner that has the name of a due run is among its Jobs.
@@ -200,7 +212,8 @@ impl Source {
         let unread = self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned();
         let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
         let lease = lease_of(&self.leases.read(), &cron_job, in_charge);
-        let facts = Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, lease };
+        let namespace_unread = self.restrictions.read().unread.clone();
+        let facts = Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, lease, namespace_unread };
         let mut known = Known { facts, events: said(&|_| true) };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
         let taken = taken.filter(|taken| !taken.job.is_child_of(&cron_job));
@@ -241,16 +254,18 @@ impl Source {
         yaml::write(&object).map_err(|error| error.to_string())
     }
 
-    /// Reads the leases again and again.
+    /// Reads the leases and the Namespaces again and again.
     async fn read_leases(&self, cancel: &CancellationToken) {
         let Origin::Cluster(client) = &self.origin else { return };
         loop {
             let found = read_leases(client).await;
             let before = std::mem::replace(&mut *self.leases.write(), found.clone());
+            let restrictions = Restrictions::read(client, self.namespace.as_deref()).await;
+            let restricted = std::mem::replace(&mut *self.restrictions.write(), restrictions.clone());
             for watched in self.cron_jobs.list() {
                 let CronJob { controller_kind, name, .. } = &*watched.cron_job;
                 let [now, then] = [&found, &before].map(|leases| leases.are_held(*controller_kind, &name.namespace));
-                if now != then {
+                if now != then || restrictions.of(&name.namespace) != restricted.of(&name.namespace) {
                     self.changes.add(name.clone());
                 }
             }

@@ -71,6 +71,7 @@ pub fn reports(input: &[u8]) {
         jobs,
         warnings: Ok(events.clone()),
         lease: None,
+        namespace_unread: None,
     };
     let (cron_job, question) = (
         Arc::clone(&facts.cron_job),

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backfill;
 use crate::call::Call;
 use crate::faults::{Fault, FaultKind as F};
+use crate::freezes;
 use crate::in_tree;
 use crate::job_world;
 use crate::network::Network;
@@ -39,6 +40,8 @@ pub enum Act {
     Create(usize),
     /// An edit of the scenario, by its index.
     Edit(usize),
+    /// A change of the namespace that is frozen, by its index.
+    Namespace(usize),
     /// A CronJob is released, or handed over again.
     Hand { place: usize, is_taken_back: bool },
     /// A CronJob is handed over again by the in-tree controller.
@@ -95,6 +98,9 @@ impl Sim {
         for number in 0..scenario.replicas {
             state.plan(number as u64 * 150, Act::Start(number));
         }
+        for (place, (at, _)) in scenario.namespace_edits.iter().enumerate() {
+            state.plan(*at, Act::Namespace(place));
+        }
         for (place, cron_job) in scenario.cron_jobs.iter().enumerate() {
             state.plan(cron_job.at, Act::Create(place));
         }
@@ -134,6 +140,7 @@ impl Sim {
             }
             Act::End(number) => self.end(number),
             Act::Create(place) => people::create(self, place, at),
+            Act::Namespace(place) => freezes::change(self, place),
             Act::Edit(place) => people::edit(self, place, at),
             Act::Hand { place, is_taken_back } => people::hand(self, place, is_taken_back),
             Act::HandOver(place) => people::give(self, place, false),

@@ -17,6 +17,7 @@ pub enum Kind {
     Jobs,
     Leases,
     Events,
+    Namespaces,
     Other,
 }
 
@@ -74,6 +75,7 @@ impl Call {
             "jobs" | "pods" => Kind::Jobs,
             "leases" => Kind::Leases,
             "events" => Kind::Events,
+            "namespaces" => Kind::Namespaces,
             _ => Kind::Other,
         };
         let (name, status) = (part(1).to_owned(), part(2) == "status");

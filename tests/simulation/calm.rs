@@ -133,6 +133,9 @@ impl Sim {
         let nominal = asked_at - version.offset();
         let slot =
             missed::next_schedule_time(&version.observed(asked_at)?, nominal, &Evaluation::of(&schedule)).ok()?.0?;
+        if model.is_frozen_out(cron, slot) {
+            return None;
+        }
         // Slots of one minute share a name, and the first has the Job.
         let name = version.controller_kind().child_name(&cron.name, slot);
         if model.all_jobs_of(uid).any(|job| job.name == name) {

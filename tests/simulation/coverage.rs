@@ -21,6 +21,8 @@ const REQUIRED: [(&str, &[&str]); 10] = [
     (
         "judged",
         &[
+            "start in a namespace with freezes, of which it had seen all",
+            "start in a namespace with freezes, of which it had not seen all",
             "write once all was settled",
             "newest slot as without faults",
             "run of one taken back",
@@ -84,6 +86,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "UnknownPolicy",
             "PassedOver",
             "Paused",
+            "Frozen",
             "RunStuck",
             "MalformedObject",
             "LeaderElection",
@@ -121,6 +124,11 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "given back to the in-tree controller",
             "handed over again by it",
             "in-tree controller starts a Job",
+            "namespace created frozen",
+            "namespace frozen",
+            "namespace thawed",
+            "freeze of a namespace removed",
+            "bound of a namespace spoilt",
             "backfill called",
             "backfill called again",
             "backfill ended",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use cronjob_controller::api::ResourceKind;
 use futures::FutureExt as _;
 use futures::stream;
 use http::Response;
@@ -79,7 +80,11 @@ fn begin_stale(
     let bytes = body.collect().now_or_never()?.unwrap_or_else(|never| match never {}).to_bytes();
     let document: Value = serde_json::from_slice(&bytes).ok()?;
     let controller_kind = network.sim.scenario.controller_kind;
-    let resource = if call.kind == Kind::Jobs { controller_kind.child } else { controller_kind.parent };
+    let resource = match call.kind {
+        Kind::Jobs => controller_kind.child,
+        Kind::Namespaces => ResourceKind::NAMESPACE,
+        _ => controller_kind.parent,
+    };
     let (kind, api_version) = (resource.kind, resource.api_version());
     let mut lines = String::new();
     for item in document["items"].as_array()? {
@@ -242,7 +247,7 @@ impl Feed {
         if state.replicas[replica].incarnation != incarnation {
             return;
         }
-        if self.kind != Kind::CronJobs && self.kind != Kind::Jobs {
+        if !matches!(self.kind, Kind::CronJobs | Kind::Jobs | Kind::Namespaces) {
             return;
         }
         for line in text.lines() {
@@ -266,6 +271,16 @@ impl Feed {
                 continue;
             }
             let view = &mut state.replicas[replica].view;
+            if self.kind == Kind::Namespaces {
+                match (kind.as_str(), &mut self.initial) {
+                    ("BOOKMARK", initial) => {
+                        initial.take().into_iter().flatten().for_each(|object| view.namespace_shown(&object, at));
+                    }
+                    (_, Some(initial)) => initial.push(object),
+                    (_, None) => view.namespace_shown(&object, at),
+                }
+                continue;
+            }
             match (kind.as_str(), &mut self.initial) {
                 ("BOOKMARK", initial) => view.listed(initial.take().unwrap_or_default(), at),
                 ("DELETED", None) => view.removed(&object, at),

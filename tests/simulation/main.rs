@@ -49,6 +49,8 @@
 //! 27. A backfill starts only past slots that did not run, each once, and as many at a time as it may: see [`backfilled`].
 //! 28. What `explain --since` says of slots that did not run is true: see [`told`].
 //! 29. After etcd was restored from a backup, at most the newest slot starts again, and none with `not-before`: see [`restore`].
+//! 30. No slot starts that the Namespace leaves out, as the author knew it: none in a freeze, and none after a thaw that is older
+//!     than it: see [`freezes`].
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
@@ -68,6 +70,7 @@ mod coverage;
 mod disguise;
 mod faults;
 mod feed;
+mod freezes;
 mod in_tree;
 mod invariants;
 mod job_world;

@@ -15,6 +15,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::disguise::{READS_AS, disguised};
+use crate::freezes;
 use crate::scenario::{ELSEWHERE, Millis};
 
 /// The author of a change.
@@ -330,6 +331,8 @@ pub struct Model {
     pub children: BTreeMap<String, Vec<String>>,
     /// The UID of the CronJob of that namespace and name.
     pub names: BTreeMap<(String, String), String>,
+    /// Every version of each Namespace that counts.
+    pub namespaces: freezes::Namespaces,
     /// The holder in the lease.
     pub holder: String,
     /// Since when that holder has it.

@@ -118,6 +118,8 @@ impl Network {
         let replica = &state.replicas[self.replica];
         let clock = apimachinery::clock::Clock::now(&*replica.clock);
         let view = state.cron_job_of(self.replica, call).map(|view| view.before(at));
+        let namespace = state.replicas[self.replica].view.namespace(&call.namespace, at);
+        let view = view.map(|view| view.in_namespace(namespace));
         let sent = Sent { author, identity: self.identity.clone(), at, clock, view };
         if call.is_fenced() {
             state.journal.note(at, format_args!("{author} sends {call}"));

@@ -14,6 +14,7 @@ use crate::agenda::Act;
 use crate::call::Call;
 use crate::calm::limits_of;
 use crate::disguise::READS_AS;
+use crate::freezes::FREEZING;
 use crate::model::{Condition, SHARED, text};
 use crate::scenario::{Action, CronJob, ELSEWHERE, MINUTE, Millis, Spec};
 use crate::sim::Sim;
@@ -82,7 +83,7 @@ pub fn give(sim: &Sim, place: usize, is_given_back: bool) {
 /// Creates a CronJob of the scenario, unless it exists.
 pub fn create(sim: &Sim, place: usize, _at: Millis) {
     let cron_job = &sim.scenario.cron_jobs[place];
-    if cron_job.namespace != "default" {
+    if cron_job.namespace != "default" && cron_job.namespace != FREEZING {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cron_job.namespace}});
         sim.act(&Call::world(Method::POST, "/api/v1/namespaces", &namespace));
     }

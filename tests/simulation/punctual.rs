@@ -51,7 +51,8 @@ pub fn late(sim: &Sim, calm_since: Millis) -> Vec<String> {
         if is_released || version.is_suspended() || version.has_limits() {
             continue;
         }
-        let begin = calm_since.max(cron.edited() + SEEN_WITHIN);
+        let edited = cron.edited().max(state.model.namespace_edited(cron));
+        let begin = calm_since.max(edited + SEEN_WITHIN);
         if is_every {
             let (number, stalled) = stalls(&state.model, (uid, cron), begin, sim);
             every += number;
@@ -60,7 +61,7 @@ pub fn late(sim: &Sim, calm_since: Millis) -> Vec<String> {
         }
         let begin = sim.wall(begin);
         // A slot from before is decided, although its spread delays it.
-        let is_later = |slot: &DateTime<Utc>| *slot > sim.wall(cron.edited());
+        let is_later = |slot: &DateTime<Utc>| *slot > sim.wall(edited) && !state.model.is_frozen_out(cron, *slot);
         for slot in slots(version, begin, sim.wall(sim.now())).into_iter().filter(is_later) {
             judged += 1;
             if let Some(what) = wrong(&state.model, (uid, cron), slot, sim, &mut excused) {

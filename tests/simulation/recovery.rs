@@ -14,6 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::call::Call;
 use crate::faults::FaultKind as F;
+use crate::freezes::FREEZING;
 use crate::invariants::{Invariants, Sent};
 use crate::model::{Model, slot_of};
 use crate::scenario::{Millis, SECOND, Scenario};
@@ -114,7 +115,8 @@ impl Invariants {
     pub fn tries(&mut self, model: &Model, scenario: &Scenario, call: &Call, uid: &str, sent: &Sent) {
         let (Some(cron), Some(slot)) = (model.crons.get(uid), slot_of(&call.json())) else { return };
         let version = cron.newest();
-        if is_name_used(model, cron, slot)
+        if cron.namespace == FREEZING
+            || is_name_used(model, cron, slot)
             || version.has_limits()
             || scenario.clocks_differ().is_none()
             || scenario.is_disturbed(sent.at)

@@ -10,6 +10,7 @@ use cronjob_controller::api::{ControllerKind, Manage};
 use crate::backfill::Backfill;
 use crate::calm::SETTLED_WITHIN;
 use crate::faults::{Fault, FaultKind, has_slow_admission};
+use crate::freezes::{self, FREEZING};
 use crate::limits;
 use crate::policies::{self, Annotations};
 use crate::restore::Restore;
@@ -40,6 +41,8 @@ pub struct Scenario {
     pub cron_jobs: Vec<CronJob>,
     pub edits: Vec<Edit>,
     pub faults: Vec<Fault>,
+    /// The changes of the namespace that is frozen and thawed.
+    pub namespace_edits: Vec<(Millis, freezes::Change)>,
     /// Whether etcd is restored from a backup.
     pub restore: Option<Restore>,
 }
@@ -180,6 +183,7 @@ impl Scenario {
             cron_jobs: Vec::new(),
             edits: Vec::new(),
             faults: Vec::new(),
+            namespace_edits: Vec::new(),
             restore: None,
         };
         for number in 0..count {
@@ -218,6 +222,7 @@ impl Scenario {
             scenario.bound(&mut Rng::fork(seed, "bounds"));
             scenario.lengthen(&mut Rng::fork(seed, "long templates"));
             scenario.add_sequences();
+            scenario.freeze(&mut Rng::fork(seed, "freezes"));
         }
         scenario.edits.sort_by_key(|edit| edit.at);
         scenario.faults.sort_by_key(|fault| fault.at);
@@ -441,12 +446,13 @@ impl Scenario {
         // What was edited between a backup and the restore from it is as it was.
         let is_restored = self.restore.is_some();
         let is_every = self.cron_jobs[place].spec.schedule.starts_with("@every");
-        !is_restored && !is_every && !self.edits.iter().any(is_upset)
+        let is_freezing = self.cron_jobs[place].namespace == FREEZING;
+        !is_restored && !is_every && !is_freezing && !self.edits.iter().any(is_upset)
     }
 }
 
 impl CronJob {
-    fn new(namespace: &'static str, number: u64, at: Millis, spec: Spec) -> Self {
+    pub fn new(namespace: &'static str, number: u64, at: Millis, spec: Spec) -> Self {
         Self { namespace, name: format!("c{number}"), at, spec, policies: Annotations::new() }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use apimachinery::clock::{Clock, SharedClock, TestClock};
 use apiserver::{ApiServer, Body, ChangeKind, kinds};
 use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::api::policy::NOT_BEFORE;
 use cronjob_controller::api::{EventType, crd};
 use cronjob_controller::app::ReplicaObserver;
 use cronjob_controller::controller::Controller;
@@ -338,6 +339,7 @@ impl State {
                             invariants.coverage.count("plan", "create");
                             invariants.created(model, object, sent, at);
                             invariants.started_within_limits(model, object, sent, at);
+                            invariants.started_as_the_namespace_allows(model, object, sent, at);
                             invariants.started_in_order(model, object, sent, at, scenario);
                             invariants.started_in_time(model, object, at, scenario);
                         }
@@ -375,6 +377,12 @@ impl State {
                     }
                 }
                 self.journal.note(at, format_args!("{author} -> {:?} {}", change.kind, Line::job(object)));
+            }
+            "namespaces" => {
+                model.namespace_written(object, at);
+                let bound = &object["metadata"]["annotations"][NOT_BEFORE];
+                journal
+                    .note(at, format_args!("{author} -> {:?} Namespace {} {bound}", change.kind, text(object, "name")));
             }
             "leases.coordination.k8s.io" => {
                 let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();

@@ -22,6 +22,8 @@ pub struct Delivered {
     earlier: u64,
     /// The newest revision that a live read returned.
     read: u64,
+    /// The newest revision of its Namespace that was delivered, when its author asked.
+    pub namespace: u64,
 }
 
 impl Delivered {
@@ -32,6 +34,11 @@ impl Delivered {
         }
         self
     }
+
+    /// The same, with that version of its Namespace.
+    pub fn in_namespace(self, namespace: u64) -> Self {
+        Self { namespace, ..self }
+    }
 }
 
 /// What a replica's watches have delivered since its start.
@@ -39,6 +46,8 @@ impl Delivered {
 pub struct View {
     /// By namespace and name.
     pub cron_jobs: BTreeMap<(String, String), Delivered>,
+    /// The newest revision of each Namespace, when it was delivered, and the newest one before that instant.
+    namespaces: BTreeMap<String, (u64, Millis, u64)>,
     /// When a UID was last seen to be deleted.
     gone: BTreeMap<String, Millis>,
 }
@@ -108,6 +117,7 @@ impl View {
             shown: at,
             earlier: 0,
             read: 0,
+            namespace: 0,
         };
         let key = (metadata.namespace, metadata.name);
         match self.cron_jobs.get(&key) {
@@ -161,6 +171,19 @@ impl View {
         for object in objects {
             self.shown(object, at);
         }
+    }
+
+    /// A Namespace as a watch or a list shows it.
+    pub fn namespace_shown(&mut self, object: &Shown, at: Millis) {
+        let revision = object.metadata.resource_version.parse().unwrap_or(0);
+        let known = self.namespaces.entry(object.metadata.name.clone()).or_default();
+        let earlier = if known.1 == at { known.2 } else { known.0 };
+        *known = (revision.max(known.0), at, earlier);
+    }
+
+    /// The version of a Namespace that the client has acted on at `at`.
+    pub fn namespace(&self, name: &str, at: Millis) -> u64 {
+        self.namespaces.get(name).map_or(0, |(newest, shown, earlier)| if *shown == at { *earlier } else { *newest })
     }
 
     pub fn gone_before(&self, uid: &str, at: Millis) -> bool {

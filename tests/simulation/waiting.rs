@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::Manage;
 
+use crate::freezes::FREEZING;
 use crate::model::{Condition, Cron, Job, Model, Version};
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::sim::Sim;
@@ -176,7 +177,7 @@ impl Watcher {
         let (model, invariants) = (&state.model, &mut state.invariants);
         for (uid, cron) in model.live() {
             let is_released = sim.scenario.manage == Manage::Annotated && cron.newest().is_taken_back();
-            if cron.newest().timing().is_none() || is_released {
+            if cron.newest().timing().is_none() || is_released || cron.namespace == FREEZING {
                 continue;
             }
             if let Some((slot, hold)) = self.held.get(uid)

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus, Job};
-use cronjob_controller::api::{ApiError, ControllerKind, EventType, Interner, Object, ObjectName, Uid};
+use cronjob_controller::api::{ApiError, ControllerKind, EventType, Interner, Namespace, Object, ObjectName, Uid};
 use cronjob_controller::controller::control::{CronJobControl, JobControl, Patience};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Outcome, Propagation, Settlement, StatusWrite};
@@ -409,6 +409,10 @@ impl CronJobControl for World {
         seen.fault(Verb::GetCronJob)?;
         let missing = || refusal(&name.name, 404, "NotFound", format!("cronjobs.batch {:?} not found", &*name.name));
         seen.cron_job.clone().ok_or_else(missing)
+    }
+
+    async fn get_namespace(&self, name: &Arc<str>) -> Result<Arc<Namespace>, ApiError> {
+        Err(refusal(name, 404, "NotFound", format!("namespaces {name:?} not found")))
     }
 
     async fn update_status(

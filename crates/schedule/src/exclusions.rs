@@ -38,6 +38,19 @@ pub enum ExcludeError {
 
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
+/// The ranges, sorted and apart.
+fn joined(mut dates: Vec<(i64, i64)>) -> Box<[(i64, i64)]> {
+    dates.sort_unstable();
+    dates.dedup_by(|next, kept| {
+        let joins = next.0 <= kept.1 + 1;
+        if joins {
+            kept.1 = kept.1.max(next.1);
+        }
+        joins
+    });
+    dates.into()
+}
+
 /// One end of a range.
 enum Day {
     Annual(u32, u32),
@@ -67,16 +80,16 @@ impl Exclusions {
                 _ => return Err(ExcludeError::Form(item.to_owned())),
             }
         }
-        dates.sort_unstable();
-        dates.dedup_by(|next, kept| {
-            let joins = next.0 <= kept.1 + 1;
-            if joins {
-                kept.1 = kept.1.max(next.1);
-            }
-            joins
-        });
-        found.dates = dates.into();
+        found.dates = joined(dates);
         Ok(found)
+    }
+
+    /// What this or `other` excludes.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let annual = std::array::from_fn(|month| self.annual[month] | other.annual[month]);
+        let dates = self.dates.iter().chain(&other.dates).copied().collect();
+        Self { weekdays: self.weekdays | other.weekdays, annual, dates: joined(dates) }
     }
 
     /// Whether nothing is excluded.

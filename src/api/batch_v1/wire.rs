@@ -114,7 +114,7 @@ pub struct Annotations<'a> {
     managed: Option<Text<'a>>,
     suspend: Option<Text<'a>>,
     backfill: Option<Text<'a>>,
-    policies: Collected<'a>,
+    pub(in crate::api) policies: Collected<'a>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {

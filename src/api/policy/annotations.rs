@@ -49,6 +49,8 @@ pub const LAST_FAILURE: &str = "cronjob-controller.dev/last-failure";
 pub const DUE_TIME: &str = "cronjob-controller.dev/due-time";
 /// On a Pod, the W3C trace context of its start; the same.
 pub const TRACEPARENT: &str = "cronjob-controller.dev/traceparent";
+/// On a Namespace, why its CronJobs are frozen.
+pub const REASON: &str = "cronjob-controller.dev/reason";
 
 /// Keys below [`PREFIX`] that are no mistake on a CronJob: `dev` reads them from a Job.
 pub const RESERVED: [&str; 2] = ["duration", "outcome"];
@@ -80,11 +82,13 @@ pub struct Annotation {
 }
 
 const A_CRON_JOB: &str = "a CronJob of batch/v1 or of the tutorial";
+const A_CRON_JOB_OR_NAMESPACE: &str =
+    "a CronJob of batch/v1 or of the tutorial, or a Namespace, for all CronJobs in it";
 const TIME: &str = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})";
 const A_TIME: &str = "a time in RFC 3339, such as 2027-03-01T09:00:00+01:00";
 
 /// All annotations below [`PREFIX`] but the reserved ones.
-pub const ANNOTATIONS: [Annotation; 19] = [
+pub const ANNOTATIONS: [Annotation; 20] = [
     Annotation {
         name: MANAGED_ANNOTATION,
         on: "a batch/v1 CronJob",
@@ -137,7 +141,7 @@ pub const ANNOTATIONS: [Annotation; 19] = [
     },
     Annotation {
         name: EXCLUDE,
-        on: A_CRON_JOB,
+        on: A_CRON_JOB_OR_NAMESPACE,
         written_by: WrittenBy::User,
         form: concat!(
             "([ ]*((?i:sun|mon|tue|wed|thu|fri|sat)|",
@@ -145,15 +149,24 @@ pub const ANNOTATIONS: [Annotation; 19] = [
         ),
         allowed: "a list, separated by commas, of weekdays (Sat), days of every year (12-25), dates (2026-12-24), \
                   and ranges of either kind of day (12-24/01-06)",
-        meaning: "The local dates on which the CronJob has no slots.",
+        meaning: "The local dates on which there are no slots.",
     },
     Annotation {
         name: NOT_BEFORE,
-        on: A_CRON_JOB,
+        on: A_CRON_JOB_OR_NAMESPACE,
         written_by: WrittenBy::User,
         form: TIME,
         allowed: A_TIME,
         meaning: "No slot is before this time; one at it runs.",
+    },
+    Annotation {
+        name: REASON,
+        on: "a Namespace, or an object with `not-before` or `exclude`",
+        written_by: WrittenBy::User,
+        form: r"(?s:.*)",
+        allowed: "any text",
+        meaning: "Why nothing starts, in the author's words. Of a [frozen Namespace](../policies.md#a-freeze-of-a-namespace), \
+                  commands, the page and an Event show it.",
     },
     Annotation {
         name: NOT_AFTER,

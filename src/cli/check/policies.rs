@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::{Code, Fault};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::api::policy::{
-    DUE_TIME, EXCLUDE, PREFIX, Policy, PolicyReading, SCHEDULE, SLOT_IN_POD, Setting, TRACEPARENT,
+    DUE_TIME, EXCLUDE, PREFIX, Policy, PolicyError, PolicyReading, SCHEDULE, SLOT_IN_POD, Setting, TRACEPARENT,
 };
 use crate::api::{ControllerKind, ObjectName};
+use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests::set_defaults;
 
 /// How many runs of `spec.schedule` are compared with those of the annotation.
@@ -63,6 +64,11 @@ pub(super) fn judge(reading: &PolicyReading, own: &Schedule, now: DateTime<Utc>)
         faults.push(Fault::warning(Code::UnknownPolicy, "metadata.annotations", message));
     }
     match &reading.policy {
+        // The value is judged where it is written.
+        Err(PolicyError::Namespace(error)) if matches!(**error, PolicyError::Value { .. }) => {}
+        Err(error @ PolicyError::Namespace(_)) => {
+            faults.push(Fault::error(Code::BadPolicy, "spec.schedule", error.to_string()));
+        }
         Err(error) => faults.push(Fault::error(Code::BadPolicy, field(error.annotation()), error.to_string())),
         Ok(policy) => {
             let contradicted = contradicted(policy, own, now);
@@ -74,6 +80,15 @@ pub(super) fn judge(reading: &PolicyReading, own: &Schedule, now: DateTime<Utc>)
         }
     }
     faults
+}
+
+/// What is wrong with the annotations of a Namespace.
+pub(super) fn of_namespace(object: &Value, restrictions: &Restrictions) -> Option<Fault> {
+    let is_namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
+    let name = object["metadata"]["name"].as_str().filter(|_| is_namespace)?;
+    let error = restrictions.of(name)?.error()?;
+    let message = format!("{error}; no CronJob of this Namespace would start");
+    Some(Fault::error(Code::BadPolicy, field(error.annotation()), message))
 }
 
 /// A time of `spec.schedule` that the annotation in its place does not have.

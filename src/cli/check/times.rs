@@ -7,12 +7,13 @@ use schedule::missed::is_never_due;
 use schedule::{Schedule, Timing, Zone};
 use serde_json::Value;
 
-use super::{Code, Fault, policies};
+use super::{Code, Fault, Rules, policies};
 use crate::api::ControllerKind;
 use crate::api::policy::{Policy, PolicyReading, SCHEDULE};
 use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
 use crate::cli::next::cron_jobs::annotation;
 use crate::cli::output::count;
+use crate::cli::restrictions::Restrictions;
 
 /// How far ahead clock changes are searched: over at least one spring and one autumn, whatever the weekday.
 const AHEAD: TimeDelta = TimeDelta::days(2 * 365);
@@ -33,13 +34,23 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// Reads the schedule as the controller does; `zone` is that of objects without one, and `seed` the controller's
-    /// `--spread-seed`.
-    pub fn of(controller_kind: ControllerKind, object: &Value, zone: Zone, seed: &str) -> Option<Self> {
+    /// Reads the schedule as the controller does, by these rules, in a Namespace of which `restrictions` tell.
+    pub fn of(
+        controller_kind: ControllerKind,
+        object: &Value,
+        rules: &Rules,
+        restrictions: &Restrictions,
+    ) -> Option<Self> {
+        let Rules { zone, seed, .. } = rules;
         let spec = &object["spec"];
-        let timing = Timing::parse(spec["schedule"].as_str()?, spec["timeZone"].as_str(), zone);
+        let text = spec["schedule"].as_str()?;
+        let timing = Timing::parse(text, spec["timeZone"].as_str(), *zone);
         timing.time_zone.ok()?;
         let (own, policies) = (timing.schedule.ok()?, policies::of(controller_kind, object, seed));
+        let policies = match restrictions.of(&policies::key(object).namespace) {
+            Some(restriction) => Some(PolicyReading::restricted(policies.as_ref(), restriction, text)),
+            None => policies,
+        };
         let policy = policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());
         let schedule = policy.map_or(&own, |policy| policy.schedule(&own)).clone();
         let deadline = spec["startingDeadlineSeconds"].as_i64();

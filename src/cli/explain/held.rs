@@ -16,12 +16,32 @@ use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, STUCK_AFTER, StuckAfter,
 };
+use crate::cli::restrictions::why;
 use crate::controller::plan::{Skip, Verdict};
 use crate::controller::reconcile::{is_too_late, old_at};
 
 /// Why a run waits for the Job that it replaces.
 pub(super) const REPLACES: &str =
     "a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits)";
+
+/// The Events that other sentences of an explanation stand for.
+const TOLD: [&str; 14] = [
+    "UnknownTimeZone",
+    "UnparseableSchedule",
+    "InvalidSchedule",
+    "InvalidPolicy",
+    "JobAlreadyActive",
+    "Paused",
+    "PassedOver",
+    "RunStuck",
+    "TooManyMissedTimes",
+    "SuccessfulCreate",
+    "SuccessfulDelete",
+    "FailedCreate",
+    "Frozen",
+    // A controller with --manage=annotated records none.
+    "HandedOver",
+];
 
 /// The largest number of running Jobs that a sentence, or a cell of a table, names.
 const MAX_NAMED: usize = 10;
@@ -67,8 +87,14 @@ pub(in crate::cli) fn resumed(facts: &Facts, local: Zone, now: DateTime<Utc>) ->
     let mut cron_job = CronJob::clone(&facts.cron_job);
     resume(&mut cron_job, now);
     let jobs = facts.jobs.clone();
-    let resumed =
-        Facts { cron_job: Arc::new(cron_job), in_charge: facts.in_charge, jobs, warnings: Ok(Vec::new()), lease: None };
+    let resumed = Facts {
+        cron_job: Arc::new(cron_job),
+        in_charge: facts.in_charge,
+        jobs,
+        warnings: Ok(Vec::new()),
+        lease: None,
+        namespace_unread: None,
+    };
     let case = Case::new(&resumed, local, now);
     let (state, why) = case.verdict();
     let runs = matches!(state, State::Waiting | State::Starting | State::Overdue | State::BeingDeleted);
@@ -95,6 +121,19 @@ impl Case<'_> {
         };
         let by = self.cron_job.handover.suspended_by();
         format!("It does not run: it is suspended ({by}). If it were resumed now, {then}.")
+    }
+
+    /// The Events that a sync would write now and that nothing else tells of.
+    pub(super) fn other_events(&self) -> impl Iterator<Item = String> {
+        let events = self.sync.settlement.events.iter().filter(|event| !TOLD.contains(&event.reason));
+        events.map(|event| format!("A sync would write the Event {}: {}.", event.reason, event.message))
+    }
+
+    /// What the freeze of the Namespace says; `None` without one.
+    pub(super) fn frozen(&self) -> Option<String> {
+        let restriction = self.cron_job.restriction()?;
+        let until = self.moment(restriction.frozen_until(self.now)?);
+        Some(format!("It does not run: its Namespace is frozen until {until}{}.", why(restriction)))
     }
 
     /// What a resumed CronJob does, of which that is the sync.

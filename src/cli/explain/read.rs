@@ -1,6 +1,6 @@
 //! Reads the facts about a CronJob from a cluster.
 //!
-//! Guarantees: four reads (the CronJob, the children of its namespace, the Warnings about it, the leases) and no writes; the
+//! Guarantees: five reads (the CronJob, the children of its namespace, the Warnings about it, the leases, the Namespace) and no writes; the
 //! same again every two seconds while a run is awaited. A running Job and its Pods are read last.
 //! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot
 //! be decoded is left out.
@@ -28,6 +28,7 @@ use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, ControllerFlags};
+use crate::cli::restrictions::Restrictions;
 use crate::cli::unfinished;
 use crate::client::{DeadlineError, connect_for_person};
 
@@ -47,6 +48,8 @@ pub struct Facts {
     pub warnings: Result<Vec<Said>, String>,
     /// The lease of its controller; `None` if there is none or it could not be read.
     pub lease: Option<ControllerLease>,
+    /// Why its Namespace could not be read; what that says is part of the CronJob otherwise.
+    pub namespace_unread: Option<String>,
 }
 
 impl Facts {
@@ -209,6 +212,7 @@ pub async fn connect_and_read_cron_job(
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
     let (mut cron_job, text) = read_cron_job(&client, target.controller_kind, namespace, &target.name).await?;
     let (in_charge, lease) = find_in_charge(&client, &mut cron_job, &text, flags).await;
+    let cron_job = Restrictions::read(&client, Some(namespace)).await.restricted(cron_job, in_charge);
     let now = cluster::now(&client, clock).await;
     let sentence = in_charge.sentence(&cron_job, lease.as_ref(), now);
     Ok((cron_job, sentence, now))
@@ -233,7 +237,9 @@ pub async fn read(
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
     let warnings = warnings.map(said).map_err(|error| error.to_string());
     let (in_charge, lease) = find_in_charge(client, &mut cron_job, &text, flags).await;
-    Ok(Facts { cron_job: Arc::new(cron_job), in_charge, jobs, warnings, lease })
+    let restrictions = Restrictions::read(client, Some(namespace)).await;
+    let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
+    Ok(Facts { cron_job, in_charge, jobs, warnings, lease, namespace_unread: restrictions.unread })
 }
 
 /// Which controller runs the CronJob, just decoded from `json`, and its lease. Afterwards it reads as that controller reads it.

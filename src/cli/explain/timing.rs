@@ -8,6 +8,7 @@ use super::{Case, MANY, State};
 use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy, SCHEDULE, SLOT_IN_POD, SPREAD};
 use crate::cli::next::cron_jobs::annotation;
 use crate::cli::output::stretch;
+use crate::cli::restrictions::why;
 
 impl Case<'_> {
     /// The schedule as it was written: the lines of the annotation if it has any, else `spec.schedule`.
@@ -34,14 +35,25 @@ impl Case<'_> {
             ));
         }
         if !policy.exclusions().is_empty() {
-            notes.push(format!("The dates in {EXCLUDE} have no slots."));
+            let of_namespace =
+                match self.cron_job.restriction().filter(|restriction| !restriction.excluded().is_empty()) {
+                    Some(restriction) => {
+                        format!(", of the Namespace too: {}{},", restriction.excluded(), why(restriction))
+                    }
+                    None => String::new(),
+                };
+            notes.push(format!("The dates in {EXCLUDE}{of_namespace} have no slots."));
         }
         let (start, end) = policy.bounds();
         let start = start.filter(|start| *start > self.now);
         if policy.limits().slot_in_pod {
             notes.push(format!("Its Pods get their slot in annotations ({SLOT_IN_POD})."));
         }
-        notes.extend(start.map(|start| format!("No slot is before {} ({NOT_BEFORE}).", self.moment(start))));
+        let of_namespace = self.cron_job.restriction().and_then(|restriction| restriction.not_before());
+        let whose = |start| if of_namespace == Some(start) { " of the Namespace" } else { "" };
+        notes.extend(
+            start.map(|start| format!("No slot is before {} ({NOT_BEFORE}{}).", self.moment(start), whose(start))),
+        );
         notes.extend(end.map(|end| format!("No slot is after {} ({NOT_AFTER}).", self.moment(end))));
         if !matches!(state, State::Suspended | State::BeingDeleted) {
             notes.extend(self.left_out());

@@ -101,7 +101,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     assert_eq!(
         findings.lines(),
         [
-            "1 of 3 CronJobs need attention, the worst first, 1 suspended or being deleted.".to_owned(),
+            "1 of 3 CronJobs need attention, the worst first, 1 suspended, frozen or being deleted.".to_owned(),
             String::new(),
             format!(
                 "CronJob default/nightly (failing): It is not known which controller runs it. What follows holds if \
@@ -115,5 +115,5 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     let json: serde_json::Value = serde_json::from_str(&render(&findings, Format::Json)).unwrap();
     assert_eq!(json["findings"][0]["failure"]["containers"][0]["exitCode"], 3);
     let other = find_with(&client, &scope, Some("other"), &flags, instant("2026-11-19T10:00:00Z")).await.unwrap();
-    assert_eq!(other.lines(), ["Nothing needs attention: 1 CronJob, 1 suspended or being deleted."]);
+    assert_eq!(other.lines(), ["Nothing needs attention: 1 CronJob, 1 suspended, frozen or being deleted."]);
 }

@@ -42,7 +42,7 @@ fn completions_have_kubectls_format() {
         (
             "nothing typed",
             &[""],
-            "next\nexplain\nlist\nui\ntrigger\nsuspend\nresume\nbackfill\nmigrate\nshadow\ncheck\ncompletion\nman\n:4\n",
+            "next\nexplain\nlist\nui\ntrigger\nsuspend\nresume\nfreeze\nthaw\nbackfill\nmigrate\nshadow\ncheck\ncompletion\nman\n:4\n",
         ),
         ("the start of a command", &["ex"], "explain\n:4\n"),
         ("a flag", &["explain", "--con"], "--context\n--controller\n:4\n"),

@@ -328,7 +328,7 @@ fn nothing_runs(leases: &[Lease], namespaces: BTreeSet<&str>, now: DateTime<Utc>
 }
 
 /// A text as the value of a URL's parameter.
-fn escaped(text: &str) -> String {
+pub(in crate::cli) fn escaped(text: &str) -> String {
     let escape = |byte: u8| match byte {
         b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),

@@ -135,10 +135,16 @@ impl Right {
         })
     }
 
-    /// Whether no Job starts without it. Without Events only the reports are missing, the right to update finalizers is
-    /// needed with one admission plugin only, the list of leases shows other instances, and a watch of the own one only saves seconds.
+    /// Whether it is to list or watch Namespaces.
+    pub(super) fn is_list_of_namespaces(&self) -> bool {
+        self.resource == "namespaces" && self.verb != "get"
+    }
+
+    /// Whether no Job starts without it. Without Events only the reports are missing, without Namespaces only their freezes; the right
+    /// to update finalizers is needed with one admission plugin only, the list of leases shows other instances, and a watch of the own
+    /// one only saves seconds.
     fn is_vital(&self) -> bool {
-        !["events", "cronjobs/finalizers"].contains(&&*self.resource)
+        !["events", "namespaces", "cronjobs/finalizers"].contains(&&*self.resource)
             && !matches!((&*self.resource, &*self.verb), ("leases", "list" | "watch"))
     }
 }
@@ -162,7 +168,11 @@ pub(super) fn find(cluster: &Cluster) -> Vec<Finding> {
         let verbs: Vec<&str> = rights.iter().map(|right| &*right.verb).collect();
         let group = if group.is_empty() { "the core group" } else { group };
         let is_vital = rights.iter().any(|right| right.is_vital());
-        let effect = if is_vital { "Without it, Jobs do not start" } else { "Jobs start without it" };
+        let effect = match resource {
+            _ if is_vital => "Without it, Jobs do not start",
+            "namespaces" => "Jobs start without it, in a frozen Namespace too",
+            _ => "Jobs start without it",
+        };
         let message = format!(
             "{object} may not {} {resource} of {group}, as manifests/rbac allows it. {effect}.",
             verbs.join(" or ")

@@ -13,6 +13,7 @@ use crate::api::batch_v1::CronJob;
 use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy};
 use crate::cli::clock_changes::{clocks, effects};
 use crate::cli::output::{MOMENT, Report};
+use crate::cli::restrictions::sentences;
 use crate::terminal;
 
 /// A time as it is given.
@@ -151,7 +152,7 @@ impl CronJobRuns {
             ends,
             problem: problem(cron_job, question.zone),
             controller: None,
-            notes: notes(cron_job),
+            notes: notes(cron_job, zone, now),
         }
     }
 
@@ -229,13 +230,16 @@ fn problem(cron_job: &CronJob, zone: Zone) -> Option<String> {
     of_zone.or(of_schedule).or(of_policy)
 }
 
-fn notes(cron_job: &CronJob) -> Vec<String> {
+fn notes(cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) -> Vec<String> {
     let suspended = cron_job.spec.suspend.then(|| {
         let by = cron_job.handover.suspended_by();
         format!("It is suspended ({by}): no run starts until it is resumed.")
     });
     let unknown = cron_job.policies.iter().map(|policies| &policies.unknown);
     let mut notes: Vec<String> = suspended.into_iter().collect();
+    if let Some(restriction) = cron_job.restriction() {
+        notes.extend(sentences(restriction, zone, now));
+    }
     for unknown in unknown {
         notes.extend(unknown.names().map(|name| format!("The annotation {name} is not known.")));
         notes.extend((unknown.more() > 0).then(|| format!("{} more annotations are not known.", unknown.more())));

@@ -14,6 +14,7 @@ use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object};
 use crate::cli::check::Source;
 use crate::cli::explain::InCharge;
+use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests::{self, ManifestError, Position, documents};
 use crate::options::PROGRAM;
 
@@ -28,6 +29,7 @@ pub fn next_of(
     question: &Question,
     now: DateTime<Utc>,
 ) -> Result<Answer, ManifestError> {
+    let restrictions = restrictions(sources);
     let mut answers = Vec::new();
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
@@ -39,6 +41,7 @@ pub fn next_of(
                     problem,
                 })?;
                 answers.extend(read.map(|(cron_job, in_charge)| {
+                    let cron_job = restrictions.restricted(cron_job, in_charge);
                     CronJobRuns::of(&cron_job, question, now).run_by(whose_rules(&cron_job, in_charge))
                 }));
             }
@@ -56,6 +59,17 @@ pub fn next_of(
             Ok(Answer::Each(answers))
         }
     }
+}
+
+/// What the Namespaces among the objects say about their CronJobs.
+pub(crate) fn restrictions(sources: &[Source]) -> Restrictions {
+    let mut restrictions = Restrictions::default();
+    // Few manifests have one, and reading takes time.
+    let sources = sources.iter().filter(|source| source.text.contains("Namespace"));
+    for document in sources.flat_map(|source| documents(&source.text)) {
+        document.objects().iter().flatten().for_each(|object| restrictions.add_manifest(object));
+    }
+    restrictions
 }
 
 /// No cluster says which controller runs what is in a manifest.

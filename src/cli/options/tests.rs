@@ -506,3 +506,34 @@ fn command_line_of_shadow_is_read() {
         assert_eq!(config(args), want.map_err(ToOwned::to_owned), "{args:?}");
     }
 }
+
+#[test]
+fn freeze_takes_one_choice_of_namespaces_and_an_end() {
+    use crate::cli::freeze::{self, Change};
+    let chosen = |args: &[&str]| match command(args) {
+        Command::SetFrozen(scope, request, ..) => (scope.namespaces, request),
+        other => panic!("{args:?} gives {other:?}"),
+    };
+    let (namespaces, request) = chosen(&["freeze", "-n", "shop", "--until=12h", "--reason=x", "--dry-run"]);
+    let change = Change::Freeze { until: freeze::Until::In(TimeDelta::hours(12)), reason: Some("x".to_owned()) };
+    assert_eq!(namespaces, Namespaces::One("shop".to_owned()));
+    assert_eq!(request, freeze::Request { change, selector: None, dry_run: true });
+    let (namespaces, request) = chosen(&["thaw", "-l", "team=a"]);
+    assert_eq!(
+        (namespaces, request.change, request.selector.as_deref()),
+        (Namespaces::All, Change::Thaw, Some("team=a"))
+    );
+    assert_eq!(chosen(&["thaw", "-A"]).0, Namespaces::All);
+    let rows: [(&[&str], &str); 6] = [
+        (&["thaw"], "which Namespaces is missing; give --namespace, --selector or --all-namespaces"),
+        (&["thaw", "-n", "a", "-l", "b"], "--selector"),
+        (&["thaw", "-A", "-l", "b"], "--selector"),
+        (&["freeze", "-A"], "--until is missing"),
+        (&["freeze", "-A", "--until=soon"], "--until"),
+        (&["freeze", "-A", "--until=-1h"], "--until"),
+    ];
+    for (args, want) in rows {
+        let error = parse(args).unwrap_err().to_string();
+        assert!(error.contains(want), "{args:?}: {error}");
+    }
+}

@@ -33,6 +33,7 @@ use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{list, read_leases};
 use crate::cli::explain::rehearsal::Rehearsal;
 use crate::cli::explain::watched::Watched;
+use crate::cli::restrictions::Restrictions;
 use crate::controller::plan::Verdict;
 use crate::workqueue::{self, WorkQueue};
 
@@ -68,6 +69,7 @@ pub(super) struct Shadow {
     flags: ControllerFlags,
     sights: Arc<Sights>,
     leases: Arc<RwLock<Leases>>,
+    restrictions: Arc<RwLock<Restrictions>>,
     eyes: Arc<Eyes>,
     known: HashMap<ObjectName, Known>,
     sums: Sums,
@@ -105,6 +107,7 @@ impl Shadow {
         cron_jobs.set_observer(Arc::clone(&eyes) as Arc<dyn Observer>);
         jobs.set_observer(Arc::clone(&eyes) as Arc<dyn Observer>);
         let (stop, leases) = (CancellationToken::new(), Arc::<RwLock<Leases>>::default());
+        let restrictions = Arc::<RwLock<Restrictions>>::default();
         let shadow = Self {
             client: client.clone(),
             cron_jobs: cron_jobs.store(),
@@ -116,6 +119,7 @@ impl Shadow {
             flags,
             sights,
             leases: Arc::clone(&leases),
+            restrictions: Arc::clone(&restrictions),
             eyes,
             known: HashMap::new(),
             metrics,
@@ -124,10 +128,11 @@ impl Shadow {
         };
         tokio::spawn(cron_jobs.run(stop.clone()));
         tokio::spawn(jobs.run(stop.clone()));
-        let client = client.clone();
+        let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
         let reading = async move {
             loop {
                 *leases.write() = read_leases(&client).await;
+                *restrictions.write() = Restrictions::read(&client, namespace.as_deref()).await;
                 sleep(LEASE_PERIOD).await;
             }
         };
@@ -276,6 +281,7 @@ impl Shadow {
             return;
         };
         let (in_charge, cron_job) = watched.seen(&self.leases.read());
+        let cron_job = self.restrictions.read().applied(cron_job, in_charge);
         let is_apart = is_apart(&watched, in_charge);
         let jobs: Vec<Arc<Job>> =
             self.jobs.by_controller(&cron_job.uid).into_iter().filter(|job| job.is_child_of(&cron_job)).collect();

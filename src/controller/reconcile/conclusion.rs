@@ -17,7 +17,7 @@ use crate::api::batch_v1::Job;
 use crate::api::{ApiError, Uid};
 use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, history_victims, newest_unrecorded};
-use crate::controller::messages::{HANDED_OVER, PAUSED, RUN_STUCK};
+use crate::controller::messages::{FROZEN, HANDED_OVER, PAUSED, RUN_STUCK};
 use crate::controller::observation::{CreateReply, DeleteReply};
 use crate::controller::plan::{
     Attempt, Attempted, Failure, Outcome, Propagation, Pruning, Requeue, Settlement, Skip, Then, Verdict, Victim,
@@ -54,7 +54,8 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
             sync.search(schedule, |sync, schedule| sync.conclude_attempt(attempt, attempted, schedule))
         }
     };
-    let news: &[&str] = if sync.draft.verdict == Verdict::Open { &[] } else { &[HANDED_OVER, PAUSED, RUN_STUCK] };
+    let news: &[&str] =
+        if sync.draft.verdict == Verdict::Open { &[] } else { &[FROZEN, HANDED_OVER, PAUSED, RUN_STUCK] };
     sync.draft.keep_recent_events(&sync.observation.recalled.memo.recent_events, sync.now, news);
     let settles_later = sync.fired && sync.observation.settle_later;
     let outcome = if settles_later { Outcome::SettleLater { next: outcome.next_slot() } } else { outcome };

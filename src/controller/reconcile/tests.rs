@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod changes;
+mod freeze;
 mod limits;
 mod pairs;
 mod policies;

@@ -23,11 +23,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::objects::{merged, time};
 use super::wire::Wire;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ControllerKind, Manage, NameConflict, ObjectName, Publish, crd};
+use crate::api::{ControllerKind, Manage, NameConflict, Namespace, ObjectName, Publish, crd};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client;
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
+use crate::controller::namespaces::{NamespaceHandler, Namespaces};
 use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
 use crate::events;
 use crate::leader_election::Gate;
@@ -122,12 +123,20 @@ impl World {
             .selecting(move |cron_job| manage.takes(cron_job));
         let mut job_informer = Informer::<Job>::new(client.clone(), &[], 2).of_resource(controller_kind.child);
         let mut name_conflict_informer = Informer::<NameConflict>::new(client.clone(), &[], 4);
+        let mut namespace_informer = Informer::<Namespace>::new(client.clone(), &[], 5);
+        let namespaces = Namespaces::watched(namespace_informer.store());
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let config = events::Config { seed: Some(3), max_queued: 10_000, max_pending: 10_000, ..Default::default() };
         let (recorder, sink) = events::Recorder::new(config, Arc::clone(&shared), |_| {});
         let registry = Registry::new();
         let all = CronJobMetrics::register(&registry, NonZeroUsize::new(MAX_SERIES).unwrap()).unwrap();
-        let stats_set = all.join(controller_kind, Arc::clone(&cron_jobs), Arc::clone(&shared), Zone::UTC);
+        let stats_set = all.join(
+            controller_kind,
+            Arc::clone(&cron_jobs),
+            Some(Arc::clone(&namespaces)),
+            Arc::clone(&shared),
+            Zone::UTC,
+        );
         let controller = Controller::new(Parts {
             controller_kind,
             manage,
@@ -137,6 +146,7 @@ impl World {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             name_conflicts: Some(name_conflict_informer.store()),
+            namespaces: Some(Arc::clone(&namespaces)),
             control: RealControl::new(controller_kind, client.clone(), Arc::new(Gate::unconditional()))
                 .managing(manage),
             recorder: Arc::new(recorder),
@@ -159,6 +169,10 @@ impl World {
         }
         tokio::spawn(cron_job_informer.run(stop.clone()));
         tokio::spawn(job_informer.run(stop.clone()));
+        namespace_informer.add_event_handler(Arc::clone(&namespaces) as _);
+        namespace_informer.add_event_handler(Arc::new(NamespaceHandler(Arc::clone(&controller))));
+        namespace_informer.set_observer(Arc::clone(&namespaces) as _);
+        tokio::spawn(namespace_informer.run(stop.clone()));
         let queue = controller.queue().clone();
         let sink = sink.yielding_to(move || queue.is_busy());
         tokio::spawn(sink.run(
@@ -167,6 +181,7 @@ impl World {
         ));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
+        namespaces.synced().await;
         let ends = stop.drop_guard();
         Self { controller_kind, manage, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: ends }
     }

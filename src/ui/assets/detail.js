@@ -2,7 +2,7 @@
 import { html, useEffect, useRef } from './vendor/htm-preact-3.1.1.js';
 import { useAnswer, useNow } from './state.js';
 import { Chips } from './table.js';
-import { Copy, RESULTS, STATES, count, kind, moment, parseName, relative, stretch } from './words.js';
+import { Copy, RESULTS, count, kind, moment, parseName, relative, stretch, stateOf } from './words.js';
 
 const Time = ({ at, zone }) => {
   const [weekday, date, ...clock] = moment(at, zone).split(' ');
@@ -53,7 +53,7 @@ export function Detail({ state, change, version }) {
     <h2><span class="namespace">${namespace}/</span><bdi>${name}</bdi></h2>
     ${error && html`<p class="error" role="alert">${error}</p>`}
     ${isIt && html`
-      ${row && html`<p class=${`state ${row.urgency}`}>${STATES[row.urgency].join(' ')} <${Chips} policies=${row.policies} /></p>`}
+      ${row && html`<p class=${`state ${row.urgency}`}>${stateOf(row).join(' ')} <${Chips} policies=${row.policies} /></p>`}
       <p class="summary">${told.summary}</p>
       <p><code>${told.schedule}</code>${told.timeZone ? ` in ${told.timeZone}` : ''}${row?.words ? `: ${row.words}` : ''}</p>
       ${told.nextRun && html`<p>Next: ${relative(Date.parse(told.nextRun.time), now)} it ${told.nextRun.effect}.</p>`}

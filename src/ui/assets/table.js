@@ -2,7 +2,7 @@
 import { html } from './vendor/htm-preact-3.1.1.js';
 import { address, selection, useNow } from './state.js';
 import { VirtualList } from './virtual.js';
-import { REASONS, RESULTS, STATES, brief, clock, moment, relative, stretch } from './words.js';
+import { REASONS, RESULTS, brief, clock, moment, relative, stretch, stateOf } from './words.js';
 
 const COLUMNS = [
   ['name', 'CronJob', 'name'], ['state', 'State', 'problems'], ['next', 'Next run', 'next'], ['last', 'Last run', 'last'],
@@ -56,7 +56,7 @@ export function Table({ state, change, version, phone }) {
   const render = (row) => html`
     ${cell('name', html`<a ...${opener(state, change, `${row.namespace}/${row.name}`)}><span class="namespace">${row.namespace}/</span><bdi>${row.name}</bdi></a>
       <small title=${row.words ?? ''}>${row.schedule}${row.timeZone && row.timeZone !== 'UTC' ? ` ${row.timeZone}` : ''}</small>`)}
-    ${cell('state', html`<span class=${`state ${row.urgency}`}><${Sign} of=${STATES[row.urgency]} /></span><small title=${row.summary}>${row.summary}</small>`)}
+    ${cell('state', html`<span class=${`state ${row.urgency}`}><${Sign} of=${stateOf(row)} /></span><small title=${row.summary}>${row.summary}</small>`)}
     ${cell('next', html`<${Next} next=${row.next} now=${now} zone=${zone} />`)}
     ${cell('last', html`<${Last} last=${row.last} now=${now} zone=${zone} />`)}
     ${cell('late', row.lateness ? html`<span title=${`of ${row.lateness.runs} runs`}>${stretch(row.lateness.p50 * 1000)} / ${stretch(row.lateness.p99 * 1000)}</span>` : '')}

@@ -57,6 +57,9 @@ export const STATES = {
   failed: ['✖', 'Failing'], fine: ['●', 'On schedule'], stopped: ['‖', 'Suspended'],
 };
 
+// Of those that are stopped on purpose, a freeze of the namespace is told apart.
+export const stateOf = row => row.state === 'frozen' ? ['❄', 'Frozen'] : STATES[row.urgency];
+
 export const RESULTS = {
   running: ['◐', 'running'], succeeded: ['✔', 'succeeded'], failed: ['✖', 'failed'], gone: ['–', 'Job no longer exists'],
 };

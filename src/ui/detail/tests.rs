@@ -44,6 +44,7 @@ fn all_of(
         jobs: Vec::new(),
         warnings: Ok(Vec::new()),
         lease: None,
+        namespace_unread: None,
     };
     commands(&board, &facts, now).into_iter().map(|copy| (copy.what, copy.command)).collect()
 }

@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use schedule::Zone;
 use serde_json::json;
 
 use super::*;
 use crate::api::ControllerKind;
+use crate::cli::check::Rules;
+use crate::cli::restrictions::Restrictions;
 
 fn judged(controller_kind: ControllerKind, schedule: &str, more: &Value) -> Option<Fault> {
     let mut object = json!({ "spec": { "schedule": schedule } });
@@ -16,7 +17,7 @@ fn judged(controller_kind: ControllerKind, schedule: &str, more: &Value) -> Opti
             field => object["spec"][field] = value.clone(),
         }
     }
-    let timed = Timed::of(controller_kind, &object, Zone::UTC, "").unwrap();
+    let timed = Timed::of(controller_kind, &object, &Rules::default(), &Restrictions::default()).unwrap();
     judge(&timed, &object, "2026-11-22T00:00:00Z".parse().unwrap())
 }
 

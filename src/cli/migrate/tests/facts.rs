@@ -310,6 +310,8 @@ fn missing_rights_are_those_of_the_manifests() {
     assert!(status.contains("may not patch cronjobs/status of batch"), "{status}");
     let [(false, events)] = &*reviewed(&|asked| asked["resource"] == "events") else { panic!() };
     assert!(events.contains("may not create or patch events of the core group"), "{events}");
+    let [(false, namespaces)] = &*reviewed(&|asked| asked["resource"] == "namespaces") else { panic!() };
+    assert!(namespaces.ends_with("Jobs start without it, in a frozen Namespace too."), "{namespaces}");
     let is_vital = |asked: &Value| asked["name"] == "cronjob-controller" && asked["verb"] != "watch";
     let [(true, leases)] = &*reviewed(&is_vital) else { panic!() };
     let [(false, watch)] = &*reviewed(&|asked| asked["resource"] == "leases" && asked["verb"] == "watch") else {

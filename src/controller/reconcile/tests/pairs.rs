@@ -10,7 +10,7 @@ use crate::api::policy::{
 };
 
 const CRON: &str = "0 * * * *";
-const EVERY: &str = "@every 1h";
+pub(super) const EVERY: &str = "@every 1h";
 const FIRST: &str = "2026-03-02T11:00:00Z";
 const LAST: &str = "2026-03-03T01:00:00Z";
 
@@ -32,14 +32,14 @@ const POLICIES: [(&str, &str); 14] = [
 ];
 
 /// Two policies, or one twice, on a CronJob.
-struct Case {
-    policies: Vec<(&'static str, &'static str)>,
-    schedule: &'static str,
-    concurrency: &'static str,
+pub(super) struct Case {
+    pub(super) policies: Vec<(&'static str, &'static str)>,
+    pub(super) schedule: &'static str,
+    pub(super) concurrency: &'static str,
 }
 
 impl Case {
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.policies.iter().any(|(known, _)| *known == name)
     }
 
@@ -48,7 +48,7 @@ impl Case {
     }
 
     /// What the specification forbids.
-    fn is_forbidden(&self) -> bool {
+    pub(super) fn is_forbidden(&self) -> bool {
         let replaces = self.concurrency == "Replace";
         let needs_calendar = [SCHEDULE, DST, EXCLUDE, BACKLOG, AFTER_CHANGE].iter().any(|name| self.has(name));
         (self.schedule == EVERY && needs_calendar)
@@ -58,7 +58,7 @@ impl Case {
     }
 
     /// The slots after 09:00, minute by minute.
-    fn slots(&self) -> Vec<DateTime<Utc>> {
+    pub(super) fn slots(&self) -> Vec<DateTime<Utc>> {
         let minute = if self.has(SCHEDULE) { 30 } else { 0 };
         let minutes = (1..18 * 60).map(|minutes| time("2026-03-02T09:00:00Z") + TimeDelta::minutes(minutes));
         let is_slot = |slot: &DateTime<Utc>| {
@@ -70,11 +70,11 @@ impl Case {
         minutes.filter(is_slot).collect()
     }
 
-    fn due(&self, slot: DateTime<Utc>) -> DateTime<Utc> {
+    pub(super) fn due(&self, slot: DateTime<Utc>) -> DateTime<Utc> {
         if self.has(SPREAD) { slot + OFFSET } else { slot }
     }
 
-    fn cron_job(&self, last: DateTime<Utc>) -> Arc<CronJob> {
+    pub(super) fn cron_job(&self, last: DateTime<Utc>) -> Arc<CronJob> {
         let spec = json!({ "schedule": self.schedule, "concurrencyPolicy": self.concurrency });
         annotated(&self.policies, CREATED, json!({ "spec": spec, "status": { "lastScheduleTime": last } }))
     }
@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-fn cases() -> impl Iterator<Item = Case> {
+pub(super) fn cases() -> impl Iterator<Item = Case> {
     let pairs = (0..POLICIES.len()).flat_map(|one| (one..POLICIES.len()).map(move |two| (one, two)));
     let different = pairs.filter(|(one, two)| one == two || POLICIES[*one].0 != POLICIES[*two].0);
     let settings = || ["Allow", "Forbid", "Replace"].into_iter().flat_map(|each| [(each, CRON), (each, EVERY)]);

@@ -1,0 +1,148 @@
+//! The command lines of `freeze` and `thaw`.
+//!
+//! Guarantee: as in the module above. Which Namespaces are meant is always said. Pure.
+
+use chrono::TimeDelta;
+use clap::{ArgAction, Parser};
+
+use super::cluster::{Where, scope};
+use super::{FORMATS, ZONES, cli, given_time, zone_named};
+use crate::cli::Command;
+use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
+use crate::cli::dispatch::Invocation;
+use crate::cli::freeze::{Change, Request, Until};
+use crate::cli::output::Format;
+use crate::options::UsageError;
+use crate::options::go_syntax::parse_duration;
+use crate::options::resolve::Faults;
+
+/// The longest reason that is kept, in bytes.
+const LONGEST_REASON: usize = 256;
+
+/// What `--until` takes.
+const UNTIL: &str = "a duration such as 12h, or a time such as 2026-12-28T06:00:00Z, 2026-12-28T06:00 or 2026-12-28";
+
+#[derive(Debug, Clone, Parser)]
+#[command(about = "Freezes Namespaces: no run of their CronJobs starts until a time. Running Jobs go on.")]
+pub(super) struct Freeze {
+    #[command(flatten)]
+    place: Where,
+
+    /// Freeze all Namespaces.
+    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
+    all_namespaces: String,
+
+    /// Freeze the Namespaces with these labels.
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+
+    /// The first time that may be a slot again: a duration from now such as 12h, 2026-12-28T06:00:00Z, or 2026-12-28 or
+    /// 2026-12-28T06:00 in the zone of --time-zone
+    #[arg(long, value_name = "TIME", verbatim_doc_comment)]
+    until: Option<String>,
+
+    /// Why, in a few words; explain, list, next, the page and an Event show it
+    #[arg(long, value_name = "STRING")]
+    reason: Option<String>,
+
+    /// Say which runs would be held, and write nothing.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    dry_run: String,
+
+    /// The controller's time zone, for CronJobs without spec.timeZone and for --until.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
+
+    /// The output format: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(about = "Thaws Namespaces: their CronJobs run again, and no run that was due before starts.")]
+pub(super) struct Thaw {
+    #[command(flatten)]
+    place: Where,
+
+    /// Thaw all Namespaces.
+    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
+    all_namespaces: String,
+
+    /// Thaw the Namespaces with these labels.
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+
+    /// Say what would be done, and write nothing.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    dry_run: String,
+
+    /// The output format: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+/// The Namespaces that are meant, of `--namespace`, `--selector` and `--all-namespaces` exactly one.
+fn meant(place: Where, all: &str, selector: Option<String>, faults: &mut Faults) -> (Scope, Option<String>) {
+    let selector = selector.filter(|selector| !selector.is_empty());
+    let scope = scope(None, place, all, faults);
+    match (&scope.namespaces, &selector) {
+        (Namespaces::OfContext, None) => {
+            let text = "which Namespaces is missing; give --namespace, --selector or --all-namespaces";
+            faults.record::<()>(Err(text.to_owned()));
+        }
+        (Namespaces::One(_) | Namespaces::All, Some(selector)) => {
+            faults.add("selector", selector, "either it or --namespace or --all-namespaces");
+        }
+        _ => {}
+    }
+    // All CronJobs are read to find those of the Namespaces that a selector selects.
+    let namespaces = if selector.is_some() { Namespaces::All } else { scope.namespaces };
+    (Scope { namespaces, ..scope }, selector)
+}
+
+fn until(text: &str) -> Option<Until> {
+    let duration = || parse_duration(text).filter(|nanos| *nanos > 0).map(TimeDelta::nanoseconds).map(Until::In);
+    given_time(text).map(Until::At).or_else(duration)
+}
+
+pub(super) fn freeze(raw: Freeze) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let (scope, selector) = meant(raw.place, &raw.all_namespaces, raw.selector, &mut faults);
+    let until = match &raw.until {
+        Some(text) => faults.read("until", text, UNTIL, until),
+        None => faults.record(Err(format!("--until is missing; give {UNTIL}"))),
+    };
+    if let Some(reason) = raw.reason.as_deref().filter(|reason| reason.len() > LONGEST_REASON) {
+        faults.add("reason", reason, "256 bytes at most");
+    }
+    let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    faults.into_result()?;
+    let until = until.unwrap_or(Until::In(TimeDelta::zero()));
+    let change = Change::Freeze { until, reason: raw.reason.filter(|reason| !reason.is_empty()) };
+    Ok(cli(Command::SetFrozen(scope, Request { change, selector, dry_run }, flags, format)))
+}
+
+pub(super) fn thaw(raw: Thaw) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let (scope, selector) = meant(raw.place, &raw.all_namespaces, raw.selector, &mut faults);
+    let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    faults.into_result()?;
+    let request = Request { change: Change::Thaw, selector, dry_run };
+    Ok(cli(Command::SetFrozen(scope, request, ControllerFlags::default(), format)))
+}

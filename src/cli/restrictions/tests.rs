@@ -1,0 +1,169 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::policy::REASON;
+use crate::cli::check::{self, Rules, Source};
+use crate::cli::cluster::Known;
+use crate::cli::explain::tests::{cron_job, facts, instant};
+use crate::cli::explain::{Facts, State, explain};
+use crate::cli::list::listing;
+use crate::cli::next::cron_jobs::Question;
+use crate::cli::next::manifests::next_of;
+use crate::cli::output::Report as _;
+
+const NOW: &str = "2026-11-22T10:00:00Z";
+
+/// What the Namespace of [`facts`]' CronJob says with these annotations.
+#[allow(clippy::needless_pass_by_value, reason = "callers write it with json!")]
+fn restrictions(annotations: Value) -> Restrictions {
+    let mut restrictions = Restrictions::default();
+    let metadata = json!({"name": "shop", "annotations": annotations});
+    restrictions.add_manifest(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
+    restrictions
+}
+
+fn restricted(change: &Value, annotations: Value) -> Facts {
+    let cron_job = restrictions(annotations).restricted(CronJob::clone(&cron_job(change)), InCharge::Own);
+    Facts { cron_job: Arc::new(cron_job), in_charge: InCharge::Own, ..facts(change, Vec::new()) }
+}
+
+#[test]
+fn freeze_is_a_state_with_its_reason() {
+    let frozen = json!({NOT_BEFORE: "2026-11-24T06:00:00Z", REASON: "release week"});
+    let rows = [
+        (
+            "a freeze",
+            json!({}),
+            frozen.clone(),
+            State::Frozen,
+            "It does not run: its Namespace is frozen until Tue 2026-11-24 06:00:00 +00:00: \"release week\".",
+        ),
+        (
+            "a freeze that is over",
+            json!({}),
+            json!({NOT_BEFORE: "2026-11-22T09:00:00Z"}),
+            State::Waiting,
+            "It runs on schedule and waits for the next run.",
+        ),
+        (
+            "a bound that cannot be read",
+            json!({}),
+            json!({NOT_BEFORE: "soon"}),
+            State::BadPolicy,
+            "It does not run: on the Namespace: cronjob-controller.dev/not-before: \"soon\" is not allowed",
+        ),
+        (
+            "a suspension comes first",
+            json!({"spec": {"suspend": true}}),
+            frozen,
+            State::Suspended,
+            "It does not run: it is suspended",
+        ),
+    ];
+    for (sentence, change, annotations, state, why) in rows {
+        let told = explain(&restricted(&change, annotations), Zone::UTC, instant(NOW));
+        assert_eq!(told.state, state, "{sentence}: {}", told.why);
+        assert!(told.why.starts_with(why), "{sentence}: {}", told.why);
+    }
+}
+
+#[test]
+fn explanation_names_the_first_run_after_the_freeze_and_what_is_left_out() {
+    let annotations = json!({NOT_BEFORE: "2026-11-24T06:00:00Z", EXCLUDE: "Wed", REASON: "release week"});
+    let text = explain(&restricted(&json!({}), annotations), Zone::UTC, instant(NOW)).lines().join("\n");
+    for want in [
+        "Thu 2026-11-26 02:00:00",
+        "No slot is before Tue 2026-11-24 06:00:00 +00:00 (cronjob-controller.dev/not-before of the Namespace).",
+        "The dates in cronjob-controller.dev/exclude, of the Namespace too: Wed: \"release week\", have no slots.",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+}
+
+#[test]
+fn list_shows_state_reason_and_end() {
+    let frozen = json!({NOT_BEFORE: "2026-11-24T06:00:00Z", REASON: "release week"});
+    let known = Known { facts: restricted(&json!({}), frozen), events: Vec::new() };
+    let lines = listing(&[known], Zone::UTC, instant(NOW)).lines();
+    assert!(lines[1].contains(" frozen "), "{lines:?}");
+    assert!(lines[1].ends_with("\"release week\", until Tue 2026-11-24 06:00:00 +00:00"), "{lines:?}");
+}
+
+#[test]
+fn namespace_that_cannot_be_read_is_a_note() {
+    let unread = Facts { namespace_unread: Some("forbidden".to_owned()), ..facts(&json!({}), Vec::new()) };
+    let text = explain(&unread, Zone::UTC, instant(NOW)).lines().join("\n");
+    assert!(text.contains("Its Namespace cannot be read, so a freeze of it does not show: forbidden"), "{text}");
+}
+
+#[test]
+fn in_tree_controller_is_not_held() {
+    let frozen = restrictions(json!({NOT_BEFORE: "2027-01-01T00:00:00Z"}));
+    let restriction =
+        |in_charge| frozen.restricted(CronJob::clone(&cron_job(&json!({}))), in_charge).restriction().is_some();
+    let rows = [InCharge::Own, InCharge::HandedOver, InCharge::InTree, InCharge::Unknown].map(restriction);
+    assert_eq!(rows, [true, true, false, true]);
+}
+
+/// A CronJob before its Namespace, and one in another.
+fn manifests(not_before: &str) -> Vec<Source> {
+    let cron_job = |namespace: &str, schedule: &str| {
+        let template = json!({"spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}}});
+        json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly", "namespace": namespace},
+            "spec": {"schedule": schedule, "timeZone": "UTC", "jobTemplate": template},
+        })
+    };
+    let annotations = json!({NOT_BEFORE: not_before, EXCLUDE: "Fri", REASON: "release week"});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": annotations}});
+    let interval = cron_job("shop", "@every 6h");
+    let objects = [cron_job("shop", "0 2 * * *"), namespace, cron_job("other", "0 2 * * *"), interval];
+    let text = objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
+    vec![Source { file: "all.yaml".to_owned(), text }]
+}
+
+#[test]
+fn next_of_manifests_heeds_the_namespaces_among_them() {
+    let question = Question { zone: Zone::UTC, seed: Arc::default(), from: None, count: 1, all: false };
+    let answer = next_of(&manifests("2026-11-26T12:00:00Z"), "default", &question, instant(NOW)).unwrap();
+    let text = answer.lines().join("\n");
+    for want in [
+        "Its Namespace is frozen until Thu 2026-11-26 12:00:00 +00:00 (cronjob-controller.dev/not-before): \"release week\".",
+        "Its Namespace leaves out Fri (cronjob-controller.dev/exclude).",
+        "Sat 2026-11-28 02:00:00 +00:00",
+        "Mon 2026-11-23 02:00:00 +00:00",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+}
+
+#[test]
+fn check_judges_a_namespace_once_and_intervals_beside_its_dates() {
+    let rules = Rules { max_per_minute: 20, ..Rules::default() };
+    let rows = [
+        (
+            "2026-11-26T12:00:00Z",
+            ["CronJob shop/nightly: spec.schedule: on the Namespace: cronjob-controller.dev/exclude: \"Fri\""],
+        ),
+        (
+            "soon",
+            [
+                "Namespace shop: metadata.annotations[cronjob-controller.dev/not-before]: cronjob-controller.dev/not-before: \"soon\"",
+            ],
+        ),
+    ];
+    for (not_before, want) in rows {
+        let report = check::check(&manifests(not_before), &rules, instant(NOW));
+        let lines = report.lines();
+        let found: Vec<&String> = lines.iter().filter(|line| line.contains("[bad-policy]")).collect();
+        assert_eq!(found.len(), want.len(), "{lines:?}");
+        for (line, want) in found.iter().zip(want) {
+            assert!(line.contains(want), "{line}");
+        }
+    }
+}

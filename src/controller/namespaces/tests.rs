@@ -1,0 +1,262 @@
+//! Restrictions of Namespaces, from the API server to the Jobs that do not start.
+#![allow(clippy::unwrap_used)]
+
+use apiserver::{ApiServer, kinds};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::api::ControllerKind;
+use crate::cache::Informer;
+use crate::client;
+use crate::controller::control::RealControl;
+use crate::controller::tests::objects::time;
+use crate::controller::tests::support::{CRON_JOBS, NAMESPACE, World, cron_job};
+use crate::controller::tests::wire::{Ask, Fate, Orders, Verb, Wire};
+use crate::leader_election::Gate;
+
+const START: &str = "2026-03-02T09:59:30Z";
+const SLOT_OF_TEN: &str = "c-29540760";
+
+fn annotated(annotations: &[(&str, Option<&str>)]) -> Value {
+    let entries = annotations.iter().map(|(name, value)| (format!("cronjob-controller.dev/{name}"), json!(value)));
+    json!({ "metadata": { "annotations": entries.collect::<serde_json::Map<_, _>>() } })
+}
+
+/// Changes the annotations of the Namespace `default`, and does not wait for the watch.
+async fn annotate(world: &World, annotations: &[(&str, Option<&str>)]) {
+    world.request("PATCH", "/api/v1/namespaces/default", &annotated(annotations)).await.unwrap();
+}
+
+async fn freeze(world: &World, until: &str) {
+    annotate(world, &[("not-before", Some(until)), ("reason", Some("release week"))]).await;
+}
+
+fn reads(world: &World) -> usize {
+    world.wire.count(Verb::Get, "namespaces")
+}
+
+#[tokio::test(start_paused = true)]
+async fn freeze_holds_each_kind_and_the_first_slot_after_it_starts() {
+    for kind in [ControllerKind::CronJob, ControllerKind::Tutorial, ControllerKind::ApiExample] {
+        let world = World::of(kind, START, |_| None).await;
+        world.create_cron_job("c", json!({})).await;
+        freeze(&world, "2026-03-02T10:03:00Z").await;
+        world.catch_up().await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:02:59Z").await;
+        assert_eq!(world.children().await.len(), 0, "{kind:?}: in the freeze");
+        assert_eq!(world.reasons().await, ["Frozen"], "{kind:?}");
+        assert_eq!(world.controller.unattended(), [], "{kind:?}");
+        world.pass_until("2026-03-02T10:03:30Z").await;
+        stop.cancel();
+        let children = world.seen();
+        let slots: Vec<_> = children.iter().map(|child| child.scheduled_timestamp.unwrap()).collect();
+        assert_eq!(slots, [time("2026-03-02T10:03:00Z")], "{kind:?}: after it");
+        assert_eq!(reads(&world), 0, "{kind:?}: the watch shows the Namespace");
+    }
+}
+
+/// How a freeze ends, and the minutes whose slots start until 10:05.
+type End<'a> = (&'a str, &'a [(&'a str, Option<&'a str>)], &'a [&'a str]);
+
+#[tokio::test(start_paused = true)]
+async fn end_of_a_freeze_at_half_past_two_minutes() {
+    let rows: [End<'_>; 3] = [
+        ("a thaw starts nothing old", &[("not-before", Some("2026-03-02T10:02:30Z"))], &["10:03", "10:04"]),
+        ("a removal is like a resume", &[("not-before", None)], &["10:02", "10:03", "10:04"]),
+        ("a bound that cannot be read holds on", &[("not-before", Some("now"))], &[]),
+    ];
+    for (sentence, end, want) in rows {
+        let world = World::new(START).await;
+        world.create_cron_job("c", json!({})).await;
+        freeze(&world, "2027-01-01T00:00:00Z").await;
+        world.catch_up().await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        annotate(&world, end).await;
+        world.pass_until("2026-03-02T10:04:59Z").await;
+        stop.cancel();
+        let minute =
+            |job: &Arc<crate::api::batch_v1::Job>| job.scheduled_timestamp.unwrap().format("%H:%M").to_string();
+        assert_eq!(world.seen().iter().map(minute).collect::<Vec<_>>(), want, "{sentence}");
+        let is_told = world.reasons().await.contains(&"InvalidPolicy".to_owned());
+        assert_eq!(is_told, want.is_empty(), "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_that_the_watch_does_not_show_is_read() {
+    let world = World::new(START).await;
+    world.wire.silence("namespaces");
+    let frozen = annotated(&[("not-before", Some("2026-03-02T12:00:00Z"))]);
+    for (name, patch) in [("new", json!({})), ("frozen", frozen)] {
+        let mut object = patch;
+        object["apiVersion"] = "v1".into();
+        object["kind"] = "Namespace".into();
+        object["metadata"]["name"] = name.into();
+        world.request("POST", "/api/v1/namespaces", &object).await.unwrap();
+        world.request("POST", &CRON_JOBS.replace(NAMESPACE, name), &cron_job("c", json!({}))).await.unwrap();
+    }
+    world.catch_up().await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    stop.cancel();
+    let started: Vec<_> = world.seen().iter().map(|job| job.name.namespace.to_string()).collect();
+    assert_eq!((started, reads(&world)), (vec!["new".to_owned(); 2], 2), "each is read once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_that_cannot_be_read_holds_its_cron_jobs() {
+    let world = World::new(START).await;
+    world.wire.silence("namespaces");
+    let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "new" } });
+    world.request("POST", "/api/v1/namespaces", &object).await.unwrap();
+    world.request("POST", &CRON_JOBS.replace(NAMESPACE, "new"), &cron_job("c", json!({}))).await.unwrap();
+    world.wire.judge(|ask| {
+        if ask.is(Verb::Get, "namespaces") { Fate::Refused(503, "ServiceUnavailable") } else { Fate::Pass }
+    });
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    assert_eq!(world.seen_names(), [""; 0]);
+    world.wire.calm();
+    world.pass_until("2026-03-02T10:00:45Z").await;
+    stop.cancel();
+    assert_eq!(world.seen_names(), [SLOT_OF_TEN]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn freeze_that_comes_between_decision_and_create_counts() {
+    let world = World::new(START).await;
+    world.create_cron_job("c", json!({ "concurrencyPolicy": "Replace" })).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    assert_eq!(world.seen_names(), [SLOT_OF_TEN]);
+    // The Job of 10:00 is deleted for that of 10:01, which the freeze keeps from starting.
+    world.wire.answer_late(Verb::Delete, "jobs", Duration::from_secs(3));
+    world.pass_until("2026-03-02T10:01:01Z").await;
+    freeze(&world, "2026-03-02T10:05:00Z").await;
+    world.pass_until("2026-03-02T10:04:00Z").await;
+    stop.cancel();
+    assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1);
+    assert_eq!(world.seen_names(), [SLOT_OF_TEN]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn doubted_namespace_is_read_once_before_a_create() {
+    let world = World::new(START).await;
+    for name in ["c", "d"] {
+        world.create_cron_job(name, json!({})).await;
+    }
+    world.wire.silence("namespaces");
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    assert_eq!((world.seen().len(), reads(&world)), (2, 0));
+    freeze(&world, "2026-03-02T10:05:00Z").await;
+    world.controller.doubt_caches();
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    assert_eq!((world.seen().len(), reads(&world)), (2, 1), "the freeze is seen by a read");
+    world.pass_until("2026-03-02T10:06:30Z").await;
+    stop.cancel();
+    assert_eq!((world.seen().len(), reads(&world)), (6, 1), "10:05 and 10:06 start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn series_of_a_cron_job_show_its_first_slot_after_the_freeze() {
+    let world = World::new(START).await;
+    world.create_cron_job("c", json!({})).await;
+    freeze(&world, "2026-03-02T12:00:00Z").await;
+    world.catch_up().await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:30:00Z").await;
+    stop.cancel();
+    let families = world.registry.gather();
+    let next = families.iter().find(|family| family.name().ends_with("next_schedule_timestamp_seconds")).unwrap();
+    let value = next.get_metric()[0].get_gauge().get_value();
+    assert_eq!(format!("{value:.0}"), time("2026-03-02T12:00:00Z").timestamp().to_string());
+}
+
+/// A server, and a client that some requests are refused to.
+fn refusing(is_refused: impl Fn(&Ask) -> bool + Send + 'static) -> (ApiServer, kube::Client, Arc<RealControl>) {
+    let clock = apimachinery::clock::TestClock::new(time(START));
+    let server = ApiServer::new(apiserver::Config::new(clock, kinds::builtin()));
+    let wire = Wire::new();
+    wire.judge(move |ask| Orders::from(if is_refused(ask) { Fate::Refused(403, "Forbidden") } else { Fate::Pass }));
+    let client = client::on_service(wire.around(server.into_service()));
+    let gate = Arc::new(Gate::unconditional());
+    let control = RealControl::new(ControllerKind::CronJob, client.clone(), gate);
+    (server, client, Arc::new(control))
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_right_to_list_namespaces_none_counts_and_none_is_waited_for() {
+    let (_server, client, _) = refusing(|ask| ask.resource == "namespaces");
+    let mut informer = Informer::<Namespace>::new(client, &[], 1);
+    let namespaces = Namespaces::watched(informer.store());
+    informer.set_observer(Arc::clone(&namespaces) as _);
+    let running = tokio::spawn(informer.run(CancellationToken::new()));
+    assert!(!namespaces.have_synced());
+    tokio::time::timeout(Duration::from_secs(10), namespaces.synced()).await.unwrap();
+    assert!(namespaces.is_off() && namespaces.restriction(&"default".into()).is_none());
+    assert!(!namespaces.is_to_be_read(&"default".into(), 3));
+    namespaces.off().await;
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_of_a_server_that_has_just_started_does_not_count() {
+    let begin = Instant::now();
+    let (_server, client, _) = refusing(move |ask| ask.resource == "namespaces" && begin.elapsed() < LONGEST_START);
+    let mut informer = Informer::<Namespace>::new(client, &[], 1);
+    let namespaces = Namespaces::watched(informer.store());
+    informer.set_observer(Arc::clone(&namespaces) as _);
+    let running = tokio::spawn(informer.run(CancellationToken::new()));
+    tokio::time::timeout(Duration::from_secs(60), namespaces.synced()).await.unwrap();
+    assert!(!namespaces.is_off());
+    running.abort();
+}
+
+/// Counts the calls of a handler.
+#[derive(Default)]
+struct Calls(parking_lot::Mutex<Vec<&'static str>>);
+
+impl ResourceEventHandler<Namespace> for Calls {
+    fn on_add(&self, _: &Arc<Namespace>, is_in_initial_list: bool) {
+        self.0.lock().push(if is_in_initial_list { "listed" } else { "added" });
+    }
+    fn on_update(&self, old: &Arc<Namespace>, new: &Arc<Namespace>) {
+        if old.restriction != new.restriction {
+            self.0.lock().push("updated");
+        }
+    }
+    fn on_delete(&self, _: &Arc<Namespace>, _: bool) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_of_a_process_with_some_are_read_again_and_again() {
+    let (server, _, control) =
+        refusing(|ask| ask.resource == "namespaces" && (ask.verb != Verb::Get || ask.name == "closed"));
+    let send = async |method: &str, path: &str, body: Value| {
+        let request =
+            http::Request::builder().method(method).uri(path).header("content-type", "application/merge-patch+json");
+        let answer = server.handle(request.body(axum::body::Bytes::from(body.to_string())).unwrap()).await;
+        assert!(answer.status().is_success(), "{method} {path}: {}", answer.status());
+    };
+    let names = ["default", "closed", "later"].map(Arc::<str>::from);
+    let namespaces = Namespaces::polled(names.clone());
+    let calls = Arc::new(Calls::default());
+    let handlers: [Arc<dyn ResourceEventHandler<Namespace>>; 2] =
+        [Arc::clone(&namespaces) as _, Arc::clone(&calls) as _];
+    namespaces.poll(&*control, &handlers).await;
+    assert!(!namespaces.have_synced(), "one is refused for the first time");
+    tokio::time::sleep(LONGEST_START).await;
+    namespaces.poll(&*control, &handlers).await;
+    assert!(namespaces.have_synced(), "one does not exist, and one is refused for good");
+    assert!(!namespaces.is_to_be_read(&names[1], 7), "it is not asked for again");
+    assert_eq!(namespaces.restriction(&names[0]), None);
+    send("PATCH", "/api/v1/namespaces/default", annotated(&[("not-before", Some("2027-01-01T00:00:00Z"))])).await;
+    namespaces.poll(&*control, &handlers).await;
+    assert!(namespaces.restriction(&names[0]).is_some());
+    assert!(namespaces.is_to_be_read(&names[2], 0), "one that has come since is read before a decision");
+    assert_eq!(*calls.0.lock(), ["listed", "updated"]);
+}
