@@ -139,9 +139,13 @@ pub fn run(
         }
         #[cfg(feature = "dev")]
         Command::NextOf(paths, namespace, question, format) => {
-            let sources = check::sources::read(paths, false)?;
-            let answer = next::manifests::next_of(&sources, namespace, question, clock.now())?;
-            Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
+            let check::sources::Read { sources, left_out, mut unreadable } = check::sources::read(paths, false)?;
+            let (answer, errors) = next::manifests::next_of(&sources, namespace, question, clock.now());
+            unreadable.extend(errors);
+            output::note(&PlainText::lines(left_out.lines("next")));
+            output::note(&PlainText::lines(unreadable.iter().map(ToString::to_string)));
+            let text = answer.as_ref().map(|answer| render(answer, *format)).unwrap_or_default();
+            Ok(Answer { text, is_good: unreadable.is_empty() && answer.is_some_and(|answer| answer.is_good()) })
         }
         Command::NextIn(target, question, format) => {
             let flags = ControllerFlags { zone: question.zone, seed: Arc::clone(&question.seed) };
@@ -178,12 +182,14 @@ pub fn run(
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
         Command::Check(inputs, rules, format) => {
-            let (sources, unreadable) = check::sources::read_each(&inputs.files, inputs.recursive)?;
-            let (mut sources, left_out) = check::repository::part(&inputs.files, sources);
+            let read = check::sources::read(&inputs.files, inputs.recursive)?;
+            let check::sources::Read { mut sources, left_out, unreadable } = read;
             for rendered in &inputs.rendered {
                 sources.push(rendered.read()?);
             }
-            let report = check::check(&sources, rules, clock.now()).leaving_out(left_out).without(&unreadable);
+            let policies = check::admission::read(&inputs.policies)?;
+            let report = check::check_by(&sources, &policies, rules, clock.now());
+            let report = report.leaving_out(left_out).without(&unreadable);
             Ok(Answer { text: report.render(*format), is_good: !report.fails(rules) })
         }
         Command::Complete(typed) => wait(completion::complete(typed)),

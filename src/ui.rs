@@ -55,14 +55,6 @@ pub enum UiError {
     /// A manifest cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// A manifest's CronJob cannot be read.
-    #[error("{place}: {problem}")]
-    CronJob {
-        /// Its position.
-        place: String,
-        /// The decoder's error.
-        problem: String,
-    },
     /// There is no such cluster.
     #[error(transparent)]
     Cli(#[from] CliError),

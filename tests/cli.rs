@@ -242,6 +242,24 @@ fn manifest(schedule: &str) -> String {
 }
 
 #[test]
+fn next_of_a_directory_names_what_it_cannot_read_answers_for_the_rest_and_exits_with_1() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();
+    write("a.yaml", b"# f\xfcr\n");
+    write("b.yaml", b"kind: [\n");
+    write("c.yaml", manifest("0 3 * * *").as_bytes());
+    write("values.yaml", b"image: x\n");
+    write("t.yaml", b"apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ .Release.Name }}\n");
+    let (code, out, err) = run(&["next", "-f", directory.path().to_str().unwrap(), "--count", "1"]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("SLOT") && out.contains(" 03:00:00 "), "{out}");
+    let lines: Vec<&str> = err.lines().collect();
+    let parts =
+        ["t.yaml: a template of Helm is not read alone", "a.yaml: cannot be read: ", "b.yaml, document 1: not YAML: "];
+    assert!(lines.len() == 3 && lines.iter().zip(parts).all(|(line, part)| line.contains(part)), "{err}");
+}
+
+#[test]
 fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
@@ -260,9 +278,9 @@ fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
     let (code, out, _) = run(&["check", "-R", "--histogram=none", "-f", path, "-o", "github"]);
     let duplicate = format!(
         "good.yaml,line=1,title=cronjob-controller check%3A duplicate::CronJob nightly: metadata.name: is \
-                             defined at {path}/below/it/again.yaml:1 already"
+                             defined at {path}/below/it/again.yaml:1 too"
     );
-    assert!(code == 1 && out.contains(&duplicate), "{out}");
+    assert!(code == 0 && out.contains(&duplicate), "{out}");
 
     let mut child =
         command(&["check", "-f", "-", "-o", "yaml"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -300,9 +318,9 @@ fn names_of_files_are_plain_text_in_every_output_and_error() {
     ];
     let contents: [(&str, Vec<u8>); 4] = [
         ("a wrong schedule", manifest("61 * * * *").into_bytes()),
-        ("not YAML", b"a: [\n::error::owned".to_vec()),
+        ("not YAML", b"kind: [\n::error::owned".to_vec()),
         ("not text", b"\xff\n::error::owned".to_vec()),
-        ("no object", b"kind: \"\\e[2J\"\n".to_vec()),
+        ("no object", b"apiVersion: v1\nkind: \"\"\nmetadata: {name: \"\\e[2J\"}\n".to_vec()),
     ];
     for (name, file) in names {
         for (content, bytes) in &contents {

@@ -5,6 +5,7 @@
 //! finding has a stable code and names the file, the line and, where there is one, the field. An unreadable document does not
 //! affect others. The work grows with the length of the manifests, whatever is in them. Pure.
 
+pub mod admission;
 mod code;
 mod concurrency;
 mod dialects;
@@ -23,7 +24,7 @@ mod times;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
@@ -38,6 +39,7 @@ use crate::api::ControllerKind;
 use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, ManifestError, Position, documents};
 use crate::terminal::PlainText;
+use admission::{AdmissionPolicies, Judge};
 pub use code::Code;
 use lines::Lines;
 use load::Load;
@@ -63,6 +65,8 @@ pub struct Inputs {
     pub recursive: bool,
     /// What other programs render.
     pub rendered: Vec<Rendered>,
+    /// Files and directories with admission policies.
+    pub policies: Vec<PathBuf>,
 }
 
 /// An output format of `check`.
@@ -201,7 +205,12 @@ pub struct CheckReport {
 
 /// Checks manifests on the day of `now`, in the zone of the rules; the time of day has no effect.
 pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckReport {
-    let mut checker = Checker::new(rules.clone(), now);
+    check_by(sources, &AdmissionPolicies::default(), rules, now)
+}
+
+/// The same, and judges every object whose kind is known by admission policies.
+pub fn check_by(sources: &[Source], policies: &AdmissionPolicies, rules: &Rules, now: DateTime<Utc>) -> CheckReport {
+    let mut checker = Checker::new(rules.clone(), policies, now);
     checker.restrictions = next::manifests::restrictions(sources);
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
@@ -229,10 +238,11 @@ struct Runner {
 }
 
 /// What was found so far.
-struct Checker {
+struct Checker<'a> {
     rules: Rules,
     /// What the Namespaces among the manifests say.
     restrictions: Restrictions,
+    policies: Judge<'a>,
     today: DateTime<Utc>,
     served: Served,
     cron_jobs: usize,
@@ -240,15 +250,16 @@ struct Checker {
     findings: Vec<Finding>,
     runners: Vec<Runner>,
     /// Where each object was defined, by kind, namespace and name.
-    defined: HashMap<(&'static str, String), String>,
+    defined: HashMap<(&'static str, String), (String, usize)>,
 }
 
-impl Checker {
-    fn new(rules: Rules, now: DateTime<Utc>) -> Self {
+impl<'a> Checker<'a> {
+    fn new(rules: Rules, policies: &'a AdmissionPolicies, now: DateTime<Utc>) -> Self {
         Self {
             today: midnight(rules.zone, now),
             rules,
             restrictions: Restrictions::default(),
+            policies: policies.judge(),
             served: Served::new(),
             cron_jobs: 0,
             others: 0,
@@ -272,7 +283,7 @@ impl Checker {
 
     fn object(&mut self, place: &Position, object: &Value, line_of: &dyn Fn(&str) -> usize) {
         let name = manifest::name_of(object);
-        let faults = match manifest::kind_of(object) {
+        let mut faults = match manifest::kind_of(object) {
             Ok(Kind::Scheduled(controller_kind)) => {
                 self.cron_jobs += 1;
                 let line = line_of("metadata.name");
@@ -309,6 +320,7 @@ impl Checker {
             }
             Err(fault) => vec![fault],
         };
+        faults.extend(self.policies.faults(&self.served, object));
         self.findings
             .extend(faults.into_iter().map(|fault| Finding::new(place, line_of(&fault.field), name.clone(), fault)));
     }
@@ -324,9 +336,17 @@ impl Checker {
         // A generated name is never the same twice.
         object["metadata"]["name"].as_str().filter(|name| !name.is_empty())?;
         let key = (controller_kind.name, manifest::name_of(object));
-        let earlier = self.defined.insert(key, format!("{}:{line}", place.file))?;
-        let message = format!("is defined at {earlier} already, and would replace that object");
-        Some(Fault::error(Code::Duplicate, "metadata.name", message))
+        let (file, earlier) = self.defined.insert(key, (place.file.clone(), line))?;
+        let directory = |file: &str| Path::new(file).parent().map(Path::to_owned);
+        // What is in other directories is often for another cluster.
+        Some(if directory(&file) == directory(&place.file) {
+            let message = format!("is defined at {file}:{earlier} already, and would replace that object");
+            Fault::error(Code::Duplicate, "metadata.name", message)
+        } else {
+            let message =
+                format!("is defined at {file}:{earlier} too; in one cluster, one of them would replace the other");
+            Fault::warning(Code::Duplicate, "metadata.name", message)
+        })
     }
 
     fn into_report(mut self) -> CheckReport {
@@ -400,7 +420,8 @@ impl CheckReport {
 
 impl Report for CheckReport {
     fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.findings.iter().map(Finding::line).chain(self.left_out.lines()).collect();
+        let mut lines: Vec<String> =
+            self.findings.iter().map(Finding::line).chain(self.left_out.lines("check")).collect();
         if !lines.is_empty() {
             lines.push(String::new());
         }

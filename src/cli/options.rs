@@ -228,6 +228,10 @@ struct Check {
     #[arg(long, value_name = "CHART", action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
     helm: Vec<String>,
 
+    /// Judge the manifests by the ValidatingAdmissionPolicies in this file or directory; may be repeated and takes commas
+    #[arg(long, value_name = "FILE|DIR", action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
+    policy: Vec<String>,
+
     /// Read the directories below that of -f too.
     #[arg(short = 'R', long, value_name = "BOOL", default_value = "false")]
     recursive: String,
@@ -481,6 +485,10 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
     if files.contains(&"") {
         faults.add("filename", "", "the path of a file or of a directory, or - for stdin");
     }
+    let policies: Vec<&str> = raw.policy.iter().flat_map(|list| list.split(',')).collect();
+    if policies.contains(&"") {
+        faults.add("policy", "", "the path of a file or of a directory with ValidatingAdmissionPolicies");
+    }
     let max_per_minute = faults.read("max-per-minute", &raw.max_per_minute, "a whole number above 0", |text| {
         parse_int(text).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0)
     });
@@ -508,7 +516,8 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
     };
     let files = files.into_iter().map(PathBuf::from).collect();
     let format = format.unwrap_or(CheckFormat::Report(Format::Table));
-    let inputs = Inputs { files, recursive: recursive.unwrap_or_default(), rendered };
+    let policies = policies.into_iter().map(PathBuf::from).collect();
+    let inputs = Inputs { files, recursive: recursive.unwrap_or_default(), rendered, policies };
     Ok(cli(Command::Check(inputs, rules, format)))
 }
 

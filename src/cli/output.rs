@@ -1,6 +1,8 @@
 //! The output formats of a report.
 //!
-//! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a [`PlainText`]. Pure.
+//! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a [`PlainText`]. Pure, but for [`note`].
+
+use std::io::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
@@ -66,4 +68,11 @@ pub fn stretch(delta: TimeDelta) -> String {
 /// A number with its noun, singular or plural.
 pub fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Writes what is beside the answer to stderr.
+#[allow(clippy::disallowed_methods, reason = "a note is plain text")]
+pub(super) fn note(text: &PlainText) {
+    // Nothing is left to tell a user whose terminal is gone.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -7,8 +7,6 @@
 
 mod follow;
 
-use std::io::Write as _;
-
 use apimachinery::clock::Clock;
 use kube::Client;
 use schedule::Zone;
@@ -104,14 +102,8 @@ pub async fn trigger(
 ) -> Result<Answer, CliError> {
     let (client, namespace) = Scope::from(target.clone()).connect().await?;
     let namespace = namespace.unwrap_or_default();
-    let mut outlet = Outlet { print, note: &mut write_to_stderr };
+    let mut outlet = Outlet { print, note: &mut super::output::note };
     trigger_with(&client, target.controller_kind, (&namespace, &target.name), request, clock, &mut outlet).await
-}
-
-#[allow(clippy::disallowed_methods, reason = "a note is plain text")]
-fn write_to_stderr(text: &PlainText) {
-    // Nothing is left to tell a user whose terminal is gone.
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// The same over a client: `place` is the namespace and the name.

@@ -1,8 +1,8 @@
 //! Where the page's facts come from: the informers of a cluster, or manifests.
 //!
 //! Guarantees: reads only, with list and watch alone. What is known of one CronJob is what `explain` reads about it: its
-//! Jobs, the Events about it, its controller's lease. A kind that cannot be listed is reported by name; unreadable Events and
-//! leases hide nothing else.
+//! Jobs, the Events about it, its controller's lease. A kind that cannot be listed is reported by name; unreadable Events,
+//! leases and manifests hide nothing else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::api::batch_v1::CronJob;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Object as _, ObjectName, ResourceKind};
 use crate::cache::{Informer, Observer, Operation, ReflectorError, ResourceEventHandler, Store};
-use crate::cli::check::sources;
+use crate::cli::check::sources::{self, Read};
 use crate::cli::cluster::Known;
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{lease_of, list, read_leases};
@@ -33,7 +33,6 @@ use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge};
 use crate::cli::next::manifests;
 use crate::cli::restrictions::Restrictions;
-use crate::dev::manifests as files;
 use crate::yaml;
 
 /// How often leases are read.
@@ -41,6 +40,9 @@ const LEASE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Servers send a bookmark every minute. After three missed ones, what is shown may be old.
 const STALE: Duration = Duration::from_secs(180);
+
+/// How many files and documents that cannot be read the page names.
+const MOST_UNREADABLE: usize = 10;
 
 /// What has changed since it was last asked.
 #[derive(Debug, Default)]
@@ -83,8 +85,12 @@ pub struct Source {
 
 enum Origin {
     Cluster(Client),
-    /// The objects as they were read.
-    Files(HashMap<ObjectName, Value>),
+    Files {
+        /// The objects as they were read.
+        objects: HashMap<ObjectName, Value>,
+        /// What could not be read, and why.
+        unreadable: Vec<String>,
+    },
 }
 
 /// The informers of a source.
@@ -131,10 +137,10 @@ impl Source {
         (source, informers)
     }
 
-    /// The CronJobs in manifests. They count as created now, so that no run is overdue.
+    /// The CronJobs in manifests. What is found in a directory and cannot be read is logged and named on the page. They count as created now, so that no run is overdue.
     ///
     /// # Errors
-    /// The first file or document that cannot be read.
+    /// The first of `paths` that cannot be read.
     pub fn of_files(
         paths: &[PathBuf],
         recursive: bool,
@@ -142,26 +148,26 @@ impl Source {
         seed: &Arc<str>,
         clock: &SharedClock,
     ) -> Result<Arc<Self>, UiError> {
+        let Read { sources, left_out, mut unreadable } = sources::read(paths, recursive)?;
+        for line in left_out.lines("check") {
+            tracing::warn!("{line}");
+        }
+        let found = manifests::find(&sources, namespace, seed);
+        unreadable.extend(found.unreadable);
         let cron_jobs = Store::new([]);
         let mut objects = HashMap::new();
-        let sources = sources::read(paths, recursive)?;
         let restrictions = manifests::restrictions(&sources);
-        for source in sources {
-            for files::Manifest { place, object } in files::parse(&source.file, &source.text)? {
-                let fault = |problem| UiError::CronJob { place: place.to_string(), problem };
-                let Some((mut cron_job, in_charge)) =
-                    manifests::read(object.clone(), namespace, seed).map_err(fault)?
-                else {
-                    continue;
-                };
-                // The API server keeps whole seconds.
-                cron_job.creation_timestamp = DateTime::from_timestamp(clock.now().timestamp(), 0).unwrap_or_default();
-                let name = cron_job.name.clone();
-                let handed_over = in_charge.is_handed_over();
-                let watched = Watched::new(cron_job, handed_over, Some(false));
-                cron_jobs.upsert(WatchedCronJob::new(watched, &object.to_string()));
-                objects.insert(name, object);
-            }
+        for (object, mut cron_job, in_charge) in found.cron_jobs {
+            // The API server keeps whole seconds.
+            cron_job.creation_timestamp = DateTime::from_timestamp(clock.now().timestamp(), 0).unwrap_or_default();
+            let name = cron_job.name.clone();
+            let watched = Watched::new(cron_job, in_charge.is_handed_over(), Some(false));
+            cron_jobs.upsert(WatchedCronJob::new(watched, &object.to_string()));
+            objects.insert(name, object);
+        }
+        let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+        for error in &unreadable {
+            tracing::warn!("{error}");
         }
         Ok(Arc::new(Self {
             cron_jobs: Arc::new(cron_jobs),
@@ -171,7 +177,7 @@ impl Source {
             restrictions: RwLock::new(restrictions),
             namespace: None,
             trouble: Mutex::default(),
-            origin: Origin::Files(objects),
+            origin: Origin::Files { objects, unreadable },
             changes: Arc::default(),
         }))
     }
@@ -183,7 +189,7 @@ impl Source {
 
     /// Whether the CronJobs come from manifests.
     pub fn is_files(&self) -> bool {
-        matches!(self.origin, Origin::Files(_))
+        matches!(self.origin, Origin::Files { .. })
     }
 
     /// What cannot be read, and why.
@@ -191,6 +197,11 @@ impl Source {
         let mut trouble: Vec<String> = self.trouble.lock().values().cloned().collect();
         let age = self.cron_jobs.age().max(self.jobs.age()).filter(|age| *age > STALE && self.has_synced());
         trouble.extend(age.map(|age| format!("The API server has sent nothing for {} s.", age.as_secs())));
+        if let Origin::Files { unreadable, .. } = &self.origin {
+            trouble.extend(unreadable.iter().take(MOST_UNREADABLE).cloned());
+            let more = unreadable.len().saturating_sub(MOST_UNREADABLE);
+            trouble.extend((more > 0).then(|| format!("{more} more files or documents cannot be read.")));
+        }
         trouble
     }
 
@@ -224,7 +235,7 @@ impl Source {
     /// The object as YAML, without what only the API server and kubectl read.
     pub async fn yaml(&self, name: &ObjectName) -> Result<String, String> {
         let mut object = match &self.origin {
-            Origin::Files(objects) => objects.get(name).cloned().unwrap_or_default(),
+            Origin::Files { objects, .. } => objects.get(name).cloned().unwrap_or_default(),
             Origin::Cluster(client) => {
                 let kind = ControllerKind::CronJob.parent;
                 let selector = format!("&fieldSelector=metadata.name={}", name.name);

@@ -92,6 +92,29 @@ fn manifest(name: &str, schedule: &str, annotation: &str, spec: &str) -> String 
     )
 }
 
+#[test]
+fn file_that_cannot_be_read_is_named_on_the_page_and_the_others_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("a.yaml"), manifest("nightly", "0 2 * * *", "", "")).unwrap();
+    std::fs::write(path("b.yaml"), b"# f\xfcr\n").unwrap();
+    std::fs::write(path("c.yaml"), "kind: [\n").unwrap();
+    std::fs::create_dir(path("chart")).unwrap();
+    std::fs::write(path("chart/Chart.yaml"), "name: c\n").unwrap();
+    let clock: SharedClock = Arc::new(SystemClock);
+    let source = Source::of_files(&[directory.path().to_owned()], true, "shop", &"".into(), &clock).unwrap();
+    assert_eq!(source.cron_jobs.list().len(), 1);
+    let trouble = source.trouble();
+    assert_eq!(trouble.len(), 2, "{trouble:?}");
+    assert!(trouble[0].contains("b.yaml: cannot be read: ") && trouble[1].contains("c.yaml, document 1: not YAML: "));
+    for number in 0..20 {
+        std::fs::write(path(&format!("d{number}.yaml")), "kind: [\n").unwrap();
+    }
+    let source = Source::of_files(&[directory.path().to_owned()], false, "shop", &"".into(), &clock).unwrap();
+    let trouble = source.trouble();
+    assert_eq!((trouble.len(), trouble[10].as_str()), (11, "12 more files or documents cannot be read."));
+}
+
 #[tokio::test]
 async fn api_answers_for_manifests() {
     let manifests = [

@@ -9,11 +9,10 @@
 //! this module is pure: an attempt at a write stops at a call that has no answer yet (`pending_write`).
 //!
 //! Known differences: deletions do not call webhooks. A mutating webhook is not called again after another one has changed the
-//! object (`reinvocationPolicy`). The expressions of `matchConditions` are not evaluated: such a webhook is called whatever they
-//! say, of which a warning tells on creation.
+//! object (`reinvocationPolicy`). A webhook whose `matchConditions` are not judged (`cel`) is called, with a warning.
 //!
 //! Matches k8s.io/apiserver `pkg/admission/plugin/webhook` (`mutating/dispatcher.go`, `validating/dispatcher.go`,
-//! `request/admissionreview.go`, `errors/statuserror.go`, `predicates/rules`).
+//! `request/admissionreview.go`, `errors/statuserror.go`).
 
 use std::sync::Arc;
 
@@ -22,13 +21,15 @@ use apimachinery::status::{self, Cause, Details, Result, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::body;
-use super::kinds::label_selector_matches;
-use super::meta;
+use super::cel::Budget;
+use super::matching::{Chosen, Request, array};
+use super::object::Object;
 use super::patch::json_patch;
 use super::pending_write::{PendingWrite, WebhookAnswer, WebhookCall};
+use super::policies::{Failure, Policies};
 use super::rest::{Target, WriteOptions};
 use super::store::{Id, Store, key};
 
@@ -37,6 +38,7 @@ pub type WebhookCaller = Arc<dyn Fn(WebhookCall) -> BoxFuture<'static, WebhookAn
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const NAMESPACES: &str = "namespaces";
 const GROUP: &str = "admissionregistration.k8s.io";
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -55,8 +57,8 @@ pub struct Write<'a> {
 impl Write<'_> {
     /// Calls the mutating webhooks and returns the object with their patches applied.
     pub fn mutate(&self, store: &mut Store, mut object: Value, pending: &mut PendingWrite) -> Result<Value> {
-        for webhook in self.concerned(store, MUTATING) {
-            if !self.is_selected(store, &webhook, &object) {
+        for webhook in self.concerned(store, MUTATING, &object) {
+            if !self.is_chosen(store, &webhook, &object, pending) {
                 continue;
             }
             let Some(response) = self.ask(store, &webhook, &object, pending)? else { continue };
@@ -73,69 +75,76 @@ impl Write<'_> {
         Ok(object)
     }
 
-    /// Calls the validating webhooks and returns the first rejection.
+    /// Judges the object by the policies, calls the validating webhooks, and returns the first rejection.
     pub fn validate(&self, store: &mut Store, object: &Value, pending: &mut PendingWrite) -> Result<()> {
-        for webhook in self.concerned(store, VALIDATING) {
-            if self.is_selected(store, &webhook, object) {
+        self.judge(store, object, pending)?;
+        for webhook in self.concerned(store, VALIDATING, object) {
+            if self.is_chosen(store, &webhook, object, pending) {
                 self.ask(store, &webhook, object, pending)?;
             }
         }
         Ok(())
     }
 
-    fn operation(&self) -> &'static str {
-        if self.old.is_some() { "UPDATE" } else { "CREATE" }
-    }
-
     /// The webhooks whose rules match this write.
-    fn concerned(&self, store: &Store, configurations: &str) -> Vec<Value> {
+    fn concerned(&self, store: &Store, configurations: &str, object: &Value) -> Vec<Value> {
+        let request = self.request(object, None);
         // Webhook configurations are exempt; otherwise a broken one could never be repaired.
         let configurations = store.collections.get(configurations).filter(|_| self.target.resource.group != GROUP);
         let objects = configurations.into_iter().flat_map(|all| all.objects.iter()).map(|(_, entry)| entry.object());
         let webhooks = objects.flat_map(|object| object["webhooks"].as_array().cloned().unwrap_or_default());
-        webhooks.filter(|webhook| array(&webhook["rules"]).iter().any(|rule| self.is_named_by(rule))).collect()
+        webhooks.filter(|webhook| array(&webhook["rules"]).iter().any(|rule| request.is_named_by(rule))).collect()
     }
 
-    /// Whether the selectors of a webhook choose this write: by the labels of the object, new or old, and of its namespace. Matches
-    /// `namespace.Matcher` and `object.Matcher`.
-    fn is_selected(&self, store: &Store, webhook: &Value, object: &Value) -> bool {
+    /// The request, as configurations see it.
+    fn request<'a>(&'a self, object: &'a Value, namespace_object: Option<&'a Value>) -> Request<'a> {
+        let Target { resource, subresource, namespace, .. } = self.target;
+        let (old, dry_run) = (self.old, self.options.dry_run);
+        Request { resource, subresource, namespace, object, old, namespace_object, dry_run }
+    }
+
+    /// The namespace of the object.
+    fn namespace(&self, store: &Store) -> Option<Arc<Object>> {
         let Target { resource, namespace, .. } = self.target;
-        let chooses = |selector: &Value, object: &Value| {
-            selector.is_null() || label_selector_matches(selector, &object["metadata"]["labels"])
-        };
-        let by_object = &webhook["objectSelector"];
-        let is_object = chooses(by_object, object) || self.old.is_some_and(|old| chooses(by_object, old));
-        let by_namespace = &webhook["namespaceSelector"];
-        let is_namespace = match resource.qualified_name() {
-            name if name == NAMESPACES => chooses(by_namespace, object),
-            _ if !resource.namespaced || by_namespace.as_object().is_none_or(Map::is_empty) => true,
-            _ => {
-                let id = Id { collection: NAMESPACES.to_owned(), key: key("", namespace) };
-                store.get(&id).is_some_and(|found| chooses(by_namespace, &found))
-            }
-        };
-        is_object && is_namespace
+        let id = Id { collection: NAMESPACES.to_owned(), key: key("", namespace) };
+        store.get(&id).filter(|_| resource.namespaced)
     }
 
-    /// Matches `rules.Matcher`.
-    fn is_named_by(&self, rule: &Value) -> bool {
-        let Target { resource, subresource, .. } = self.target;
-        let has = |field: &str, wanted: &str| array(&rule[field]).iter().any(|item| item == "*" || item == wanted);
-        let names = |item: &Value| {
-            let item = item.as_str().unwrap_or_default();
-            let (name, sub) = item.split_once('/').unwrap_or((item, ""));
-            (name == "*" || name == resource.plural) && (sub == "*" || sub == subresource)
-        };
-        let in_scope = match rule["scope"].as_str() {
-            Some("Namespaced") => resource.namespaced,
-            Some("Cluster") => !resource.namespaced,
-            _ => true,
-        };
-        in_scope
-            && has("operations", self.operation())
-            && has("apiGroups", &resource.group)
-            && has("apiVersions", &resource.version)
-            && array(&rule["resources"]).iter().any(names)
+    /// Whether a webhook is called: by its selectors and its conditions. A condition that is not judged keeps no webhook from being
+    /// called, and a warning names it.
+    fn is_chosen(&self, store: &Store, webhook: &Value, object: &Value, pending: &mut PendingWrite) -> bool {
+        let namespace = self.namespace(store);
+        let request = self.request(object, namespace.as_ref().map(|namespace| &***namespace));
+        if !request.is_selected_by(webhook) {
+            return false;
+        }
+        match request.meets(&webhook["matchConditions"], &mut None, &mut Budget::default()) {
+            Chosen::Yes => true,
+            Chosen::No => false,
+            Chosen::Unknown(why) => {
+                let name = quote(webhook["name"].as_str().unwrap_or_default());
+                pending.warnings.push(format!("webhook {name} is called, because this server does not judge {why}"));
+                true
+            }
+        }
+    }
+
+    /// Judges the object by the ValidatingAdmissionPolicies.
+    fn judge(&self, store: &Store, object: &Value, pending: &mut PendingWrite) -> Result<()> {
+        if store.collections.get(POLICIES).is_none_or(|policies| policies.objects.iter().next().is_none()) {
+            return Ok(());
+        }
+        let collections = store.collections.values().flat_map(|collection| collection.objects.iter());
+        let objects: Vec<Arc<Object>> = collections.map(|(_, entry)| entry.object()).collect();
+        let namespace = self.namespace(store);
+        let request = self.request(object, namespace.as_ref().map(|namespace| &***namespace));
+        let judged = Policies::among(objects.iter().map(|object| &***object)).judge(&request);
+        pending.warnings.extend(judged.warned.iter().map(Failure::warning));
+        let unknown = judged.unknown.iter();
+        pending
+            .warnings
+            .extend(unknown.map(|why| format!("ValidatingAdmissionPolicy {why}: it is not judged by this server")));
+        judged.denied.first().map_or(Ok(()), |failure| Err(failure.status(&request)))
     }
 
     /// Calls one webhook. Returns its answer if it allows the write, and `None` if it cannot be called and its policy is
@@ -169,23 +178,7 @@ impl Write<'_> {
 
     /// Matches `CreateV1AdmissionReview`.
     fn review(&self, uid: &str, object: &Value) -> Value {
-        let Target { resource, subresource, namespace, .. } = self.target;
-        let kind = json!({ "group": resource.group, "version": resource.version, "kind": resource.kind });
-        let named = json!({ "group": resource.group, "version": resource.version, "resource": resource.plural });
-        let mut request = json!({
-            "uid": uid, "kind": kind, "resource": named, "requestKind": kind, "requestResource": named,
-            "name": meta::text(object, "name"), "operation": self.operation(), "object": object, "oldObject": self.old,
-            "userInfo": { "username": "admin", "groups": ["system:masters", "system:authenticated"] },
-            "dryRun": self.options.dry_run,
-        });
-        for (field, text) in
-            [("namespace", namespace), ("subResource", subresource), ("requestSubResource", subresource)]
-        {
-            if !text.is_empty() {
-                request[field] = json!(text);
-            }
-        }
-        json!({ "kind": KIND, "apiVersion": API_VERSION, "request": request })
+        json!({ "kind": KIND, "apiVersion": API_VERSION, "request": self.request(object, None).review(uid) })
     }
 }
 
@@ -250,8 +243,4 @@ fn internal(why: &str) -> Box<Status> {
     let details = Details { causes: vec![cause], ..Details::default() };
     let message = format!("Internal error occurred: {why}");
     Box::new(Status { code: 500, reason: "InternalError", message, details: Some(details), continue_token: None })
-}
-
-fn array(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -13,9 +13,9 @@
 //! Modules: `rest` reads paths and headers. `read`, `write`, `patch` and `delete` are the verbs. `store` holds objects
 //! (`object`) in order (`sorted`) with their history, `state` saves and restores them, and `watch` streams the history. `gc`
 //! collects garbage. `managers` and `fields`
-//! track which manager owns which field. `meta` validates metadata. `admission` decides which webhooks are called,
-//! `webhook_client` calls them over HTTPS, and `pending_write` holds a write meanwhile. `selectors`, `query`, `body` and `negotiate`
-//! parse requests; `table` makes tables of answers.
+//! track which manager owns which field. `meta` validates metadata. `admission` decides which webhooks are called (`matching`),
+//! `webhook_client` calls them over HTTPS, and `pending_write` holds a write meanwhile. `policies` judges by policies, `cel`
+//! evaluates expressions. `selectors`, `query`, `body` and `negotiate` parse requests; `table` makes tables of answers.
 //!
 //! # Differences from kube-apiserver
 //! Some show in answers. They are data in `tests/truth/known.rs` of the repository, where each one fails once it is gone:
@@ -38,10 +38,12 @@
 //! - Bookmarks are sent at other times.
 //! - Every request is allowed.
 //! - Many kinds are stored without effect, because no controller acts on them ([`kinds`]).
+//! - Expressions of CEL that are not judged (`cel`) are named in a warning; kube-apiserver refuses those that are wrong.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
 mod admission;
 mod body;
+mod cel;
 mod delete;
 pub mod discovery;
 mod fields;
@@ -51,12 +53,14 @@ pub mod kinds;
 mod listener;
 mod log;
 mod managers;
+mod matching;
 mod meta;
 mod negotiate;
 mod object;
 mod openapi;
 mod patch;
 mod pending_write;
+pub mod policies;
 mod query;
 mod read;
 mod registry;
@@ -88,6 +92,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::WebhookCaller;
+pub use self::matching::Request as AdmissionRequest;
 pub use self::object::Object;
 pub use self::patch::merge_patch;
 pub use self::pending_write::{WebhookAnswer, WebhookCall};

@@ -221,11 +221,24 @@ pub struct Judgement {
 /// All fields of the wrong type, each with Go's message.
 pub fn judge_new(resource: &Resource, object: &Value) -> std::result::Result<Judgement, Vec<WrongType>> {
     let (strategy, given) = (&resource.strategy, object);
-    let mut object = given.clone();
-    let unknown = strategy.normalize(&mut object).map_err(|message| match strategy.wrong_types(given) {
+    let mut unknown = Vec::new();
+    let object = prepare_new(resource, object, &mut unknown).map_err(|message| match strategy.wrong_types(given) {
         wrong if wrong.is_empty() => vec![WrongType { field: String::new(), message }],
         wrong => wrong,
     })?;
+    let (errors, warnings) = (creation_errors(resource, &object), strategy.warnings(&object, None));
+    Ok(Judgement { unknown, errors, warnings })
+}
+
+/// A new object as it is validated: with its defaults, in a namespace, with a name.
+pub(crate) fn prepared(resource: &Resource, object: &Value) -> std::result::Result<Value, String> {
+    prepare_new(resource, object, &mut Vec::new())
+}
+
+fn prepare_new(resource: &Resource, object: &Value, unknown: &mut Vec<String>) -> std::result::Result<Value, String> {
+    let strategy = &resource.strategy;
+    let mut object = object.clone();
+    *unknown = strategy.normalize(&mut object)?;
     strategy.set_defaults(&mut object);
     if resource.namespaced && meta::text(&object, "namespace").is_empty() {
         meta::set(&mut object, "namespace", json!("default"));
@@ -235,8 +248,7 @@ pub fn judge_new(resource: &Resource, object: &Value) -> std::result::Result<Jud
         meta::set(&mut object, "name", json!(format!("{prefix}xxxxx")));
     }
     strategy.prepare_for_create(&mut object);
-    let (errors, warnings) = (creation_errors(resource, &object), strategy.warnings(&object, None));
-    Ok(Judgement { unknown, errors, warnings })
+    Ok(object)
 }
 
 /// Matches `BeforeCreate`: the kind's own rules come first, then the common ones.

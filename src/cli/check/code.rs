@@ -19,6 +19,10 @@ pub enum Code {
     UnknownField,
     /// Accepted by the API server with a warning.
     ServerWarning,
+    /// A validation of an admission policy does not hold.
+    DeniedByPolicy,
+    /// An expression of an admission policy that is not evaluated here.
+    PolicyNotJudged,
     /// The same name twice.
     Duplicate,
     /// A schedule without any run.
@@ -63,12 +67,14 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the rules in SARIF.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
         Self::UnknownField,
         Self::ServerWarning,
+        Self::DeniedByPolicy,
+        Self::PolicyNotJudged,
         Self::Duplicate,
         Self::NeverFires,
         Self::SharedName,
@@ -99,6 +105,8 @@ impl Code {
             Self::Invalid => ("invalid", "The API server refuses the object."),
             Self::UnknownField => ("unknown-field", "There is no such field."),
             Self::ServerWarning => ("server-warning", "The API server warns about the object."),
+            Self::DeniedByPolicy => ("denied-by-policy", "An admission policy refuses the object, or warns of it."),
+            Self::PolicyNotJudged => ("policy-not-judged", "A part of an admission policy is not judged."),
             Self::Duplicate => ("duplicate", "Two objects have the same name."),
             Self::NeverFires => ("never-fires", "The schedule has no run."),
             Self::SharedName => ("shared-name", "Runs are so close that their Jobs would share a name."),

@@ -61,7 +61,7 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     }
 }
 
-/// The kinds with a schedule, as an API server has them.
+/// The kinds of an API server, and those with a schedule that this program defines.
 pub(super) struct Served(Vec<Resource>);
 
 impl Served {
@@ -69,7 +69,15 @@ impl Served {
     pub fn new() -> Self {
         let definitions = crd::all();
         let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
-        Self(kinds::builtin().into_iter().chain(defined).collect())
+        Self(kinds::all().into_iter().chain(defined).collect())
+    }
+
+    /// The kind of an object, if it is known.
+    pub fn resource_of(&self, object: &Value) -> Option<&Resource> {
+        let is_meant = |resource: &&Resource| {
+            object["kind"] == resource.kind.as_str() && object["apiVersion"] == resource.api_version().as_str()
+        };
+        self.0.iter().find(is_meant)
     }
 
     /// All errors that an API server would report for a new object of that kind.

@@ -29,6 +29,11 @@ pub(super) fn judge(api_version: &str, kind: &str) -> Option<Fault> {
     Some(Fault::error(Code::NoKind, field, message))
 }
 
+/// Whether one of the kinds that are compared is probably meant.
+pub(super) fn is_meant(kind: &str) -> bool {
+    meant().iter().any(|meant| is_near(kind, meant.kind))
+}
+
 /// The kinds that are compared: those with a schedule, and what they start.
 fn meant() -> Vec<Meant> {
     let kinds = ControllerKind::ALL.into_iter().map(|controller_kind| controller_kind.parent);

@@ -1,7 +1,8 @@
 //! Files of a directory that are no manifests by themselves: patches of kustomize, templates of Helm, and files of other tools.
 //!
 //! Guarantees: only files that were found in a directory are left out; a file that the command line names is always checked. A
-//! file with an `apiVersion` or a `kind` is left out only if a kustomization names it as a patch, or if it is a template. Each file
+//! file with a whole manifest is left out only if a kustomization names it as a patch, if it is a template, or if a kind with a
+//! schedule has variables for Flux. One with half a manifest is left out if no other field is a manifest's. Each file
 //! is left out once, whatever refers to it. Reads the kustomizations beside and above the files.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,7 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Source;
+use super::{Source, near_kinds};
+use crate::api::ControllerKind;
 use crate::cli::output::count;
 use crate::dev::manifests::{self, Document, documents};
 use crate::options::PROGRAM;
@@ -46,20 +48,23 @@ pub(super) struct Unrendered {
 pub(super) enum Tool {
     Kustomize,
     Helm,
+    Flux,
 }
 
 impl LeftOut {
-    /// A line for each command.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.unrendered.iter().map(|Unrendered { tool, files, command }| {
+    /// A line for each command that renders something for `reader`, a subcommand.
+    pub(crate) fn lines(&self, reader: &str) -> impl Iterator<Item = String> {
+        self.unrendered.iter().map(move |Unrendered { tool, files, command }| {
             let what = match (tool, files.len()) {
                 (Tool::Kustomize, 1) => "a patch of kustomize is".to_owned(),
                 (Tool::Helm, 1) => "a template of Helm is".to_owned(),
+                (Tool::Flux, 1) => "a manifest with variables of Flux is".to_owned(),
                 (Tool::Kustomize, number) => format!("{number} patches of kustomize are"),
                 (Tool::Helm, number) => format!("{number} templates of Helm are"),
+                (Tool::Flux, number) => format!("{number} manifests with variables of Flux are"),
             };
             let first = files.first().map_or("", String::as_str);
-            format!("{first}: {what} not checked alone; to check the result: {command} | {PROGRAM} check -f -")
+            format!("{first}: {what} not read alone; to {reader} the result: {command} | {PROGRAM} {reader} -f -")
         })
     }
 
@@ -136,7 +141,13 @@ impl Directories {
             return Role::Unrendered(Tool::Helm, format!("helm template {chart}"));
         }
         let is_description = charts.first().is_some_and(|chart| chart.join(CHART) == file);
-        if is_description || is_no_manifest(&source.text) { Role::Other } else { Role::Manifest }
+        if is_description || is_no_manifest(&source.text) {
+            Role::Other
+        } else if has_variables(&source.text) {
+            Role::Unrendered(Tool::Flux, "flux envsubst < FILE".to_owned())
+        } else {
+            Role::Manifest
+        }
     }
 }
 
@@ -172,15 +183,69 @@ fn is_template_alone(text: &str) -> bool {
     has_action && documents(text).iter().any(|document| document.objects().is_err())
 }
 
-/// Whether a text is YAML, and has neither `apiVersion` nor `kind`.
+/// Whether a text has no manifest: neither a whole one nor one that was meant.
 fn is_no_manifest(text: &str) -> bool {
-    if text.lines().any(|line| line.starts_with("apiVersion:") || line.starts_with("kind:")) {
+    let has_line = |key: &str| text.lines().any(|line| line.starts_with(key));
+    if has_line("apiVersion:") && has_line("kind:") && !has_line("---") {
         return false;
     }
     let objects: Result<Vec<Vec<Value>>, _> = documents(text).iter().map(Document::objects).collect();
-    let objects = objects.unwrap_or_default().concat();
-    let is_other = |object: &Value| object.get("apiVersion").is_none() && object.get("kind").is_none();
-    !objects.is_empty() && objects.iter().all(is_other)
+    match objects.map(|objects| objects.concat()) {
+        // A file in which one of several documents is another tool's is that tool's, unless a document is about a schedule.
+        Ok(objects) => {
+            let is_unrelated =
+                |object: &Value| is_other(object) || !object["kind"].as_str().is_some_and(near_kinds::is_meant);
+            objects.iter().any(is_other) && objects.iter().all(is_unrelated)
+        }
+        // Other tools have YAML of their own, with tags, and JSON with comments.
+        Err(_) => !is_named(text, "apiVersion") && !is_named(text, "kind"),
+    }
+}
+
+/// Whether an object is of another tool. With `apiVersion` or `kind` alone it is one, unless it looks like half a manifest.
+fn is_other(object: &Value) -> bool {
+    let has = |field: &str| object.get(field).is_some_and(|value| !value.is_null());
+    let is_whole = has("apiVersion") && has("kind");
+    let is_half = has("apiVersion") || has("kind");
+    let is_meant = has("metadata") || has("spec") || object["kind"].as_str().is_some_and(near_kinds::is_meant);
+    !(is_whole || is_half && is_meant)
+}
+
+/// Whether a text has a key of this name anywhere.
+fn is_named(text: &str, key: &str) -> bool {
+    let is_key = |rest: &str| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':');
+    text.match_indices(key).any(|(at, _)| is_key(&text[at + key.len()..]))
+}
+
+/// Whether a kind with a schedule has variables such as `${NAME}`, which Flux replaces, in other places than those of a shell.
+fn has_variables(text: &str) -> bool {
+    if !text.contains("${") {
+        return false;
+    }
+    let is_scheduled = |object: &Value| {
+        ControllerKind::ALL.into_iter().any(|controller_kind| object["kind"] == controller_kind.parent.kind)
+    };
+    let objects =
+        documents(text).iter().flat_map(|document| document.objects().unwrap_or_default()).collect::<Vec<_>>();
+    objects.iter().filter(|object| is_scheduled(object)).any(has_variable)
+}
+
+/// What a shell or another program in the container reads.
+const FOR_CONTAINERS: [&str; 3] = ["command", "args", "env"];
+
+fn has_variable(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.match_indices("${").any(|(at, _)| {
+            let name = &text[at + 2..];
+            let rest = name.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            rest.len() < name.len() && rest.starts_with(['}', ':', '-', '=', '+', '?'])
+        }),
+        Value::Array(items) => items.iter().any(has_variable),
+        Value::Object(map) => {
+            map.iter().any(|(key, value)| !FOR_CONTAINERS.contains(&key.as_str()) && has_variable(value))
+        }
+        _ => false,
+    }
 }
 
 /// A path without `.` and `..`, as far as that can be told from its text.

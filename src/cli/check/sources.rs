@@ -1,28 +1,32 @@
 //! Reads manifests from files or stdin.
 //!
-//! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` and `-R` read them.
+//! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` and `-R` read them, but for what is no
+//! manifest by itself (`repository`).
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::Source;
+use super::repository::{self, LeftOut};
 use crate::dev::manifests::{self, ManifestError};
 
-/// The texts of all files that `paths` refer to, with those in the directories below if `recursive`.
-///
-/// # Errors
-/// The first file that cannot be read.
-pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestError> {
-    let (sources, unreadable) = read_each(paths, recursive)?;
-    unreadable.into_iter().next().map_or(Ok(sources), Err)
+/// What was read.
+#[derive(Debug)]
+pub struct Read {
+    /// The texts with manifests.
+    pub sources: Vec<Source>,
+    /// What is no manifest by itself.
+    pub left_out: LeftOut,
+    /// What was found in a directory and cannot be read.
+    pub unreadable: Vec<ManifestError>,
 }
 
-/// The same, but a file or a directory that is found in a directory and cannot be read does not end the run. It has an error in
-/// the second list.
+/// Reads all files that `paths` refer to, with those in the directories below if `recursive`. A file or a directory that is found in
+/// a directory and cannot be read ends nothing.
 ///
 /// # Errors
 /// The first path of `paths` that cannot be read.
-pub fn read_each(paths: &[PathBuf], recursive: bool) -> Result<(Vec<Source>, Vec<ManifestError>), ManifestError> {
+pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Read, ManifestError> {
     let (mut sources, mut unreadable, mut known) = (Vec::new(), Vec::new(), HashSet::new());
     for path in paths {
         let (files, errors) = manifests::files(path, recursive)?;
@@ -40,7 +44,8 @@ pub fn read_each(paths: &[PathBuf], recursive: bool) -> Result<(Vec<Source>, Vec
             }
         }
     }
-    Ok((sources, unreadable))
+    let (sources, left_out) = repository::part(paths, sources);
+    Ok(Read { sources, left_out, unreadable })
 }
 
 #[cfg(test)]

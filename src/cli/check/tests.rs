@@ -423,6 +423,11 @@ fn second_object_of_a_name_is_an_error_at_its_line() {
          [duplicate]",
     ];
     assert_eq!(lines[..2], want);
+    let elsewhere = Source { file: "prod/a.yaml".to_owned(), ..one("shop") };
+    let report = check(&[one("shop"), elsewhere], &rules(), NOW.parse().unwrap());
+    let want = "prod/a.yaml:3: warning: CronJob shop/a: metadata.name: is defined at shop.yaml:3 too; in one cluster, one of them \
+                would replace the other [duplicate]";
+    assert_eq!(report.findings[0].line(), want);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The next runs of the CronJobs in manifests.
 //!
-//! Guarantee: a CronJob is read as the controller reads it. Pure.
+//! Guarantees: a CronJob is read as the controller reads it. What cannot be read is named, and hides nothing else. Pure.
 
 use std::sync::Arc;
 
@@ -18,47 +18,75 @@ use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests::{self, ManifestError, Position, documents};
 use crate::options::PROGRAM;
 
-/// Computes the answer for all CronJobs in the texts; objects of other kinds are passed over. `namespace` is that of objects
+/// The CronJobs of the texts.
+pub(crate) struct Found {
+    /// Each as this controller would see it, with its object and whether it is handed over.
+    pub cron_jobs: Vec<(Value, CronJob, InCharge)>,
+    /// A document or a CronJob that cannot be read, each.
+    pub unreadable: Vec<ManifestError>,
+}
+
+/// Reads the CronJobs in the texts; objects of other kinds are passed over, and what cannot be read hides nothing else. `namespace` is
+/// that of objects without one, and `seed` the controller's `--spread-seed`.
+pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Found {
+    let mut found = Found { cron_jobs: Vec::new(), unreadable: Vec::new() };
+    for source in sources {
+        for (index, document) in documents(&source.text).into_iter().enumerate() {
+            let place = Position { file: source.file.clone(), document: index + 1 };
+            let objects = match document.objects() {
+                Ok(objects) => objects,
+                Err(error) => {
+                    found.unreadable.push(error.of(&place));
+                    continue;
+                }
+            };
+            for object in objects {
+                match read(object.clone(), namespace, seed) {
+                    Ok(None) => {}
+                    Ok(Some((cron_job, in_charge))) => found.cron_jobs.push((object, cron_job, in_charge)),
+                    Err(problem) => {
+                        let place = place.clone();
+                        found.unreadable.push(ManifestError::Field { place, field: "the CronJob", problem });
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Computes the answer for all CronJobs in the texts, if there is one, and says what cannot be read. `namespace` is that of objects
 /// without one.
-///
-/// # Errors
-/// The first document that cannot be read, or that there is no CronJob.
 pub fn next_of(
     sources: &[Source],
     namespace: &str,
     question: &Question,
     now: DateTime<Utc>,
-) -> Result<Answer, ManifestError> {
+) -> (Option<Answer>, Vec<ManifestError>) {
+    let Found { cron_jobs, mut unreadable } = find(sources, namespace, &question.seed);
     let restrictions = restrictions(sources);
-    let mut answers = Vec::new();
-    for source in sources {
-        for (index, document) in documents(&source.text).into_iter().enumerate() {
-            let place = Position { file: source.file.clone(), document: index + 1 };
-            for object in document.objects().map_err(|error| error.of(&place))? {
-                let read = read(object, namespace, &question.seed).map_err(|problem| ManifestError::Field {
-                    place: place.clone(),
-                    field: "the CronJob",
-                    problem,
-                })?;
-                answers.extend(read.map(|(cron_job, in_charge)| {
-                    let cron_job = restrictions.restricted(cron_job, in_charge);
-                    CronJobRuns::of(&cron_job, question, now).run_by(whose_rules(&cron_job, in_charge))
-                }));
-            }
-        }
-    }
-    match answers.pop() {
+    let answer = |(_, cron_job, in_charge)| {
+        let cron_job = restrictions.restricted(cron_job, in_charge);
+        CronJobRuns::of(&cron_job, question, now).run_by(whose_rules(&cron_job, in_charge))
+    };
+    let mut answers: Vec<CronJobRuns> = cron_jobs.into_iter().map(answer).collect();
+    let answer = match answers.pop() {
         None => {
-            let file = sources.iter().map(|source| source.file.as_str()).collect::<Vec<_>>().join(", ");
-            let problem = "there is no CronJob".to_owned();
-            Err(ManifestError::Field { place: Position { file, document: 1 }, field: "kind", problem })
+            if unreadable.is_empty() {
+                let file = sources.iter().map(|source| source.file.as_str()).collect::<Vec<_>>().join(", ");
+                let problem = "there is no CronJob".to_owned();
+                let place = Position { file, document: 1 };
+                unreadable.push(ManifestError::Field { place, field: "kind", problem });
+            }
+            None
         }
-        Some(only) if answers.is_empty() => Ok(Answer::One(Box::new(only))),
+        Some(only) if answers.is_empty() => Some(Answer::One(Box::new(only))),
         Some(last) => {
             answers.push(last);
-            Ok(Answer::Each(answers))
+            Some(Answer::Each(answers))
         }
-    }
+    };
+    (answer, unreadable)
 }
 
 /// What the Namespaces among the objects say about their CronJobs.

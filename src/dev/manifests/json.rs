@@ -6,10 +6,14 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::scalars::float;
 use super::yaml::{DEEPEST, YamlError, too_deep, twice};
+
+/// The words of serde_json for a float that is too large.
+const OUT_OF_RANGE: &str = "number out of range";
 
 /// The value of a JSON text.
 ///
@@ -20,7 +24,13 @@ pub(super) fn read(text: &str) -> Result<Value, YamlError> {
     Nested(0).deserialize(&mut deserializer).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let words = error.to_string();
-        let problem = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words).to_owned();
+        let words = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words);
+        // The text was found to be JSON before; what is left is what no value can have.
+        let problem = match error.classify() {
+            Category::Syntax if words != OUT_OF_RANGE => "an escape in a text is no character",
+            _ => words,
+        }
+        .to_owned();
         YamlError { line: line.max(1), column: Some(column), problem }
     })
 }

@@ -170,6 +170,24 @@ fn every_kind_of_the_manifests_is_served_but_for_those_of_operators() {
     assert!(unserved.is_empty(), "{unserved:#?}");
 }
 
+/// docs/dev-cluster.md promises it. Patches of kustomize and the files of k9s are no objects.
+#[tokio::test(start_paused = true)]
+async fn everything_below_manifests_is_applied_twice_and_nothing_is_refused() {
+    let server = cluster::api_server(TestClock::new(chrono::DateTime::UNIX_EPOCH), 1);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+    let files = files(&directory, true).unwrap().0;
+    let files = files.iter().filter(|file| !path_text(file).ends_with("_patch.yaml"));
+    let parsed = files.map(|file| parse(&path_text(file), &text_of(file).unwrap()).unwrap_or_default());
+    let all: Vec<Manifest> = parsed.flatten().collect();
+    let policies = all
+        .iter()
+        .filter(|manifest| manifest.object["kind"].as_str().is_some_and(|kind| kind.ends_with("AdmissionPolicy")));
+    assert!(policies.count() >= 6 && all.len() > 60, "{}", all.len());
+    for _ in 0..2 {
+        apply(&server, all.clone(), true).await.unwrap();
+    }
+}
+
 #[test]
 fn the_samples_that_are_built_in_are_good() {
     let names: Vec<String> =

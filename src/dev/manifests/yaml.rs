@@ -5,13 +5,14 @@
 //! document, whatever is in it: what aliases repeat and how deep values are nested is bounded. Pure.
 
 mod strict;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use apimachinery::steps;
-use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
+use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
 use serde_json::{Map, Value};
 
 use super::scalars::Scalar;
@@ -69,38 +70,10 @@ pub(super) fn read(text: &str) -> Result<Value, YamlError> {
     Loader::new(&text).document()
 }
 
-impl From<ScanError> for YamlError {
-    fn from(error: ScanError) -> Self {
-        Self::at(*error.marker(), plain_words(error.kind()))
+impl From<&ScanError> for YamlError {
+    fn from(error: &ScanError) -> Self {
+        Self::at(*error.marker(), words::plain(error.kind()))
     }
-}
-
-/// What the parser's error means.
-fn plain_words(kind: &ErrorKind) -> String {
-    let words = match kind {
-        ErrorKind::UnclosedFlowCollection { open } => return format!("the bracket {open} is not closed"),
-        ErrorKind::RecursionLimitExceeded => return too_deep(),
-        ErrorKind::UnknownAnchor => "there is no anchor of this name before the alias",
-        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => "could not find the ':' after a key",
-        ErrorKind::TabNotAllowed
-        | ErrorKind::TabInBlockIndentation
-        | ErrorKind::TabInIndentation
-        | ErrorKind::TabAtBlockScalarStart => TAB_INDENTS,
-        ErrorKind::BomInsideDocument => "there is a byte order mark inside the document",
-        ErrorKind::CommentInterceptedScalar => "a comment is inside a text of several lines",
-        ErrorKind::UnclosedQuotedScalar => "a text in quotes is not closed",
-        ErrorKind::InvalidQuotedScalarIndent => "a text in quotes is not closed, or its next line is not indented",
-        ErrorKind::UndeclaredTagHandle => "the handle of the tag is not declared",
-        ErrorKind::UnexpectedEof
-        | ErrorKind::UnexpectedEofFlowSequence
-        | ErrorKind::UnexpectedEofFlowMapping
-        | ErrorKind::UnexpectedEofImplicitFlowMapping
-        | ErrorKind::UnexpectedEofBlockSequence
-        | ErrorKind::UnexpectedEofBlockMapping => ENDS_INSIDE_VALUE,
-        ErrorKind::ExpectedDocumentStart => TEXT_AFTER_VALUE,
-        kind => return kind.to_string(),
-    };
-    words.to_owned()
 }
 
 /// The problem of a document, or of a JSON value, that is nested too deep.
@@ -178,9 +151,20 @@ impl<'a> Loader<'a> {
             return Err(YamlError::at(Marker::default(), ENDS_INSIDE_VALUE));
         };
         // A tab may be why the parser lost its way.
-        let (event, span) = event.or_else(|error| self.strict.indentation(*error.marker()).and(Err(error.into())))?;
+        let (event, span) =
+            event.or_else(|error| self.strict.indentation(*error.marker()).and(Err(self.fault(&error))))?;
         self.strict.judge(&event, span)?;
         Ok((event, span))
+    }
+
+    /// The parser's error. Where a value is missing before the end of the text, the parser says that the text ends.
+    fn fault(&self, error: &ScanError) -> YamlError {
+        let (mark, error) = (*error.marker(), YamlError::from(error));
+        let mut after = self.text.lines().skip(mark.line().saturating_sub(1));
+        let has_more = after.next().is_some_and(|line| !line.chars().skip(mark.col()).all(char::is_whitespace))
+            || after.any(|line| !line.trim().is_empty());
+        let is_early = error.problem == ENDS_INSIDE_VALUE && has_more;
+        if is_early { YamlError { problem: words::VALUE_MISSING.to_owned(), ..error } } else { error }
     }
 
     fn value(&mut self, (event, span): Found<'a>) -> Result<Value, YamlError> {
@@ -373,6 +357,9 @@ fn depth(value: &Value) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+use tests::documents_of_every_fault;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@
 mod apply;
 mod cronjobs;
 mod discovery;
+mod expressions;
 mod gc;
 mod jobs;
 mod kinds;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Scenario> {
         gc::scenarios(),
         tables::scenarios(),
         discovery::scenarios(),
+        expressions::scenarios(),
     ];
     let all: Vec<Scenario> = parts.into_iter().flatten().collect();
     let mut names: Vec<&str> = all.iter().map(|scenario| scenario.name).collect();

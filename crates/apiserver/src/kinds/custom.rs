@@ -1,16 +1,16 @@
 //! Kinds that a CustomResourceDefinition defines.
 //!
 //! Guarantees: the server applies the definition (schema, columns, names, the status subresource). It rejects a definition with
-//! a part that is neither applied nor among the two that [`warnings`] names: CEL rules and the `scale` subresource. Objects are pruned, defaulted and validated by the
+//! a part that is neither applied nor among the two that [`warnings`] names: CEL rules that are not judged and the `scale` subresource. Objects are pruned, defaulted and validated by the
 //! schema, their metadata by the common rules. If the status is a subresource, it changes through `/status` only, and
 //! everything else only through the main endpoint. The generation counts changes of everything else except the metadata.
 //!
-//! Known differences: a definition has one version. There is no `scale` and no selectable field. Of CEL rules one form is applied
-//! (`schema`). Field managers own lists as a whole, whatever the schema says.
+//! Known differences: a definition has one version. There is no `scale` and no selectable field. CEL rules are applied where `cel` judges them. Field managers own lists as a whole, whatever the schema says.
 //!
 //! Matches k8s.io/apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `status_strategy.go` and
 //! `tableconvertor`.
 
+mod rules;
 mod schema;
 
 use std::sync::Arc;
@@ -185,7 +185,9 @@ pub fn warnings(definition: &Value) -> Vec<String> {
     let Some(Version { schema, subresources, .. }) = version else { return Vec::new() };
     let schema = Schema::deserialize(&schema.schema).unwrap_or_default();
     let rules = schema.unchecked(SCHEMA).into_iter();
-    let rules = rules.map(|(path, rule)| format!("{path}: the CEL rule {} is not applied by this server", quote(rule)));
+    let rules = rules.map(|(path, rule, fault)| {
+        format!("{path}: the CEL rule {} is not judged by this server: {fault}", quote(rule))
+    });
     let scale =
         subresources.scale.map(|_| "spec.versions[0].subresources.scale: it is not served by this server".to_owned());
     rules.chain(scale).collect()
@@ -338,7 +340,9 @@ impl Strategy for Custom {
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
-        meta::bare_finalizer_warnings(object, old)
+        let mut warnings = meta::bare_finalizer_warnings(object, old);
+        warnings.extend(self.schema.unjudged(object, old));
+        warnings
     }
 
     fn is_native(&self) -> bool {

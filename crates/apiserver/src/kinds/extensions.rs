@@ -11,19 +11,21 @@
 use std::sync::Arc;
 
 use apimachinery::field::FieldError;
+use apimachinery::quoting::quote;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::fields::{at, child, copy, default, forbidden, invalid, list, text};
 use super::stored::{self, PLAIN, Stored};
 use super::{columns, count, custom, names, normalize, resource};
+use crate::cel::Expression;
 use crate::openapi;
 use crate::registry::{Column, Resource, Strategy};
 
 /// The kinds that extend a server; a server serves them if its configuration includes them.
 pub fn extensions() -> Vec<Resource> {
     let webhooks = |kind, plural| {
-        let kept = Stored { counted: "webhooks", warning: unevaluated, columns: &stored::WEBHOOKS, ..PLAIN };
+        let kept = Stored { counted: "webhooks", warnings: unjudged, columns: &stored::WEBHOOKS, ..PLAIN };
         let resource = kept.of(resource("admissionregistration.k8s.io", kind, plural).cluster());
         Resource { categories: names(&["api-extensions"]), ..resource }
     };
@@ -134,12 +136,20 @@ impl Strategy for Definitions {
     }
 }
 
-/// The warning about conditions, which the server does not evaluate.
-fn unevaluated(configuration: &Value) -> &'static str {
-    let has_conditions = |webhook: &Value| !list(webhook, "matchConditions").is_empty();
-    if list(configuration, "webhooks").iter().any(has_conditions) {
-        "this server evaluates no expressions: webhooks are called whatever their matchConditions say"
-    } else {
-        ""
-    }
+/// The warnings about conditions that are never judged.
+fn unjudged(configuration: &Value) -> Vec<String> {
+    let of_webhook = |webhook: &Value| {
+        let name = text(webhook, "name").to_owned();
+        let conditions = list(webhook, "matchConditions").iter();
+        let faults = conditions.filter_map(|condition| {
+            let fault = Expression::read(text(condition, "expression")).fault()?.to_string();
+            Some(format!(
+                "webhook {}: the condition {} is not judged by this server: {fault}",
+                quote(&name),
+                quote(text(condition, "name"))
+            ))
+        });
+        faults.collect::<Vec<_>>()
+    };
+    list(configuration, "webhooks").iter().flat_map(of_webhook).collect()
 }

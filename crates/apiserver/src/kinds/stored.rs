@@ -70,21 +70,23 @@ pub fn stored() -> Vec<Resource> {
     [kinds, applications(), policies()].concat()
 }
 
-/// Admission policies. Their expressions are not evaluated, which a warning says.
+/// Admission policies. Those that validate are applied by `policies`; those that mutate have no effect, which a warning says.
 fn policies() -> Vec<Resource> {
     let admission = |kind, plural| resource("admissionregistration.k8s.io", kind, plural).cluster();
-    let policy = |columns| Stored { counted: "spec", columns, warning: |_| NO_EFFECT, ..PLAIN };
+    let policy = Stored { counted: "spec", ..PLAIN };
+    let mutating = Stored { columns: &MUTATING, warnings: |_| vec![NO_EFFECT.to_owned()], ..policy };
+    let validating = Stored { columns: &VALIDATING, warnings: crate::policies::faults, ..policy };
     let binding = Stored { counted: "spec", columns: &POLICY_BINDINGS, needs: &["spec.policyName"], ..PLAIN };
     let extends = |resource| Resource { categories: names(&["api-extensions"]), ..resource };
     vec![
-        extends(policy(&MUTATING).of(admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"))),
+        extends(mutating.of(admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"))),
         extends(binding.of(admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"))),
-        extends(policy(&VALIDATING).of(admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies"))),
+        extends(validating.of(admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies"))),
         extends(binding.of(admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"))),
     ]
 }
 
-const NO_EFFECT: &str = "this server evaluates no expressions of policies: the policy is stored and has no effect";
+const NO_EFFECT: &str = "this server applies no MutatingAdmissionPolicy: it is stored and has no effect";
 
 /// What an application has beside its Pods, Services and configuration.
 fn applications() -> Vec<Resource> {
@@ -145,8 +147,8 @@ pub(super) struct Stored {
     pub(super) names: NameRule,
     /// The columns after the name.
     pub(super) columns: &'static [Shown],
-    /// What a client is told when it writes an object; empty for nothing.
-    pub(super) warning: fn(&Value) -> &'static str,
+    /// What a client is told when it writes an object.
+    pub(super) warnings: fn(&Value) -> Vec<String>,
 }
 
 /// A kind without special rules.
@@ -157,7 +159,7 @@ pub(super) const PLAIN: Stored = Stored {
     selectable: &[],
     names: NameRule::Subdomain,
     columns: &[shown("Age", age)],
-    warning: |_| "",
+    warnings: |_| Vec::new(),
 };
 
 impl Stored {
@@ -230,7 +232,7 @@ impl Strategy for Kept {
     }
 
     fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
-        Some((self.kind.warning)(object)).filter(|warning| !warning.is_empty()).into_iter().map(str::to_owned).collect()
+        (self.kind.warnings)(object)
     }
 
     fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {

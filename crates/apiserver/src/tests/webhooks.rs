@@ -79,6 +79,27 @@ where
     asked
 }
 
+#[cfg(feature = "cel")]
+#[tokio::test(start_paused = true)]
+async fn match_conditions_decide_whether_a_webhook_is_called() {
+    let rows: [(&str, &str, bool, usize); 5] = [
+        ("it holds", "object.metadata.name == 'a' && request.operation == 'CREATE'", true, 0),
+        ("it does not", "object.metadata.name != 'a'", false, 0),
+        ("about the old object", "oldObject == null", true, 0),
+        ("it has no result", "object.metadata.zz == 1", true, 2),
+        ("it is not evaluated here", "url(object.metadata.name).getHost() == 'a'", true, 2),
+    ];
+    for (name, expression, is_called, warnings) in rows {
+        let conditions = json!([{ "name": "only", "expression": expression }]);
+        let server = configured(&json!({ "matchConditions": conditions })).await;
+        let asked = labelling(&server, |_| async {});
+        let answer = server.post(WIDGETS, &widget("a")).await;
+        assert_eq!(asked.lock().len(), if is_called { 2 } else { 0 }, "{name}");
+        let told = answer.warnings.iter().filter(|text| text.contains("does not judge"));
+        assert_eq!(told.count(), warnings, "{name}");
+    }
+}
+
 /// A write by another client during a webhook call.
 async fn send(client: kube::Client, method: &str, path: String, content_type: &str, body: Value) {
     let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
@@ -248,7 +269,6 @@ async fn selectors_choose_the_objects_about_which_a_webhook_is_asked() {
         ("a label of the object", json!({"objectSelector": {"matchLabels": {"a": "b"}}}), 2),
         ("another label", json!({"objectSelector": {"matchLabels": {"a": "c"}}}), 0),
         ("a label that its namespace does not have", json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}), 0),
-        ("conditions, which are not evaluated", json!({"matchConditions": [{"name": "n", "expression": "false"}]}), 2),
     ];
     for (sentence, more, asked) in rows {
         let server = configured(&more).await;

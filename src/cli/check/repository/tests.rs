@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
+use chrono::DateTime;
+
 use super::*;
-use crate::cli::check::sources;
+use crate::cli::check::sources::{self, Read};
+use crate::cli::check::{Rules, check};
 
 const CRON_JOB: &str = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n";
 
@@ -20,33 +23,52 @@ fn parted(files: &[(&str, &str)], named: &[&str]) -> (Vec<String>, usize, Vec<St
     if paths.is_empty() {
         paths.push(root.path().to_owned());
     }
-    let sources = sources::read(&paths, true).unwrap();
-    let (checked, left_out) = part(&paths, sources);
+    let Read { sources: checked, left_out, .. } = sources::read(&paths, true).unwrap();
     let below = format!("{}/", root.path().display());
     let short = |text: &str| text.replace(&below, "");
     (
         checked.iter().map(|source| short(&source.file)).collect(),
         left_out.files,
-        left_out.lines().map(|l| short(&l)).collect(),
+        left_out.lines("check").map(|l| short(&l)).collect(),
     )
 }
 
 #[test]
 fn files_that_are_no_manifests_alone_are_left_out() {
-    let kustomize = "overlay/patch.yaml: a patch of kustomize is not checked alone; to check the result: kubectl kustomize overlay | \
+    let kustomize = "overlay/patch.yaml: a patch of kustomize is not read alone; to check the result: kubectl kustomize overlay | \
                      cronjob-controller check -f -";
-    let helm = "is not checked alone; to check the result: helm template";
+    let helm = "is not read alone; to check the result: helm template";
     let template = "{{- if .Values.on }}\napiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ .Release.Name }}\n{{- end }}\n";
     let by_value = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ .Release.Name }}-a\n";
     let in_text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: |\n    {{ define }}\n";
-    let rows: [Row<'_>; 14] = [
+    let with_variable = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: \"${APP}-x\"}\n";
+    let for_a_shell =
+        "apiVersion: batch/v1\nkind: CronJob\nspec: {containers: [{args: [\"${A}\"], env: [{value: \"${B}\"}]}]}\n";
+    let rows: [Row<'_>; 23] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
         ("values", &[("a.yaml", CRON_JOB), ("values.yaml", "image: {tag: 1}\n")], &["a.yaml"], 1, &[]),
         ("a list of something", &[("play.yml", "- hosts: all\n")], &[], 1, &[]),
         ("JSON of something", &[("package.json", "{\"name\": \"x\"}")], &[], 1, &[]),
         ("half a manifest", &[("a.yaml", "kind: CronJob\n")], &["a.yaml"], 0, &[]),
         ("one manifest among others", &[("a.yaml", "a: 1\n---\nkind: CronJob\n")], &["a.yaml"], 0, &[]),
-        ("no YAML", &[("a.yaml", "a: [\n")], &["a.yaml"], 0, &[]),
+        ("no YAML", &[("a.yaml", "kind: [\n")], &["a.yaml"], 0, &[]),
+        ("no YAML, in JSON's form", &[("a.json", "{\"apiVersion\" : \"v1\" /* */}")], &["a.json"], 0, &[]),
+        ("JSON with comments", &[("tsconfig.json", "{\n  // why\n  \"strict\": true,\n}")], &[], 1, &[]),
+        ("tags of another tool", &[("a.yml", "a: !reference [b, c]\n")], &[], 1, &[]),
+        ("a kind of another tool", &[(".drone.yml", "kind: pipeline\nname: a\n")], &[], 1, &[]),
+        ("a version of another tool", &[("a.yml", "apiVersion: 1\ndatasources: []\n")], &[], 1, &[]),
+        ("a manifest without a kind", &[("a.yml", "apiVersion: batch/v1\nspec: {}\n")], &["a.yml"], 0, &[]),
+        ("a manifest of a mistyped kind", &[("a.yml", "kind: Cronjob\n")], &["a.yml"], 0, &[]),
+        (
+            "variables for Flux",
+            &[("a.yml", with_variable)],
+            &[],
+            0,
+            &[
+                "a.yml: a manifest with variables of Flux is not read alone; to check the result: flux envsubst < FILE |",
+            ],
+        ),
+        ("variables for a shell", &[("a.yml", for_a_shell)], &["a.yml"], 0, &[]),
         (
             "a patch",
             &[
@@ -71,7 +93,7 @@ fn files_that_are_no_manifests_alone_are_left_out() {
             ],
             &[],
             0,
-            &["o/p/a.yaml: 2 patches of kustomize are not checked alone; to check the result: kubectl kustomize o |"],
+            &["o/p/a.yaml: 2 patches of kustomize are not read alone; to check the result: kubectl kustomize o |"],
         ),
         (
             "a template of no chart",
@@ -96,7 +118,7 @@ fn files_that_are_no_manifests_alone_are_left_out() {
             &["c/crds/a.yaml", "c/templates/b.yaml"],
             3,
             &[
-                "c/charts/d/templates/a.yaml: 2 templates of Helm are not checked alone; to check the result: helm template c |",
+                "c/charts/d/templates/a.yaml: 2 templates of Helm are not read alone; to check the result: helm template c |",
             ],
         ),
         (
@@ -135,5 +157,70 @@ fn directory_is_one_argument_of_a_shell() {
         [("", "."), ("a/b-c", "a/b-c"), ("my chart", "'my chart'"), ("it's", r"'it'\''s'"), ("-x", "'-x'")]
     {
         assert_eq!(argument(Path::new(path)), want, "{path:?}");
+    }
+}
+
+/// Repositories of different shapes, below `tests/repositories`, with what is found in each: file, line, code and field.
+#[test]
+fn whole_repository_has_the_findings_that_are_meant_and_no_others() {
+    type Findings<'a> = &'a [(&'a str, usize, &'a str, &'a str)];
+    let rows: [(&str, [usize; 3], Findings<'_>, &[&str]); 4] = [
+        (
+            "flux",
+            [2, 5, 0],
+            &[("apps/typo/cronjob.yaml", 7, "error: invalid", "spec.schedule")],
+            &["apps/backup/cronjob.yaml: a manifest with variables of Flux is"],
+        ),
+        (
+            "kustomize",
+            [3, 3, 4],
+            &[("overlays/prod/extra.yaml", 4, "warning: duplicate", "metadata.name")],
+            &[
+                "components/alerts/annotations.yaml: a patch of kustomize is",
+                "overlays/dev/patches/resources.yaml: 2 patches of kustomize are",
+                "overlays/prod/patches/resources.yaml: 2 patches of kustomize are",
+            ],
+        ),
+        (
+            "charts",
+            [1, 1, 7],
+            &[],
+            &["charts/worker/templates/cronjobs.yaml: 2 templates of Helm are", "helmfile.yaml: a template of Helm is"],
+        ),
+        (
+            "gitops",
+            [3, 2, 15],
+            &[
+                ("clusters/prod/all.yaml", 21, "error: no-kind", "apiVersion"),
+                ("clusters/prod/report.yaml", 4, "warning: duplicate", "metadata.name"),
+                ("half/cronjob.yaml", 1, "error: no-kind", "apiVersion"),
+                ("half/indent.yaml", 3, "error: not-yaml", ""),
+            ],
+            &[],
+        ),
+    ];
+    for (name, numbers, findings, left_out) in rows {
+        let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/repositories")).join(name);
+        let Read { sources, left_out: other, unreadable } = sources::read(&[root.clone()], true).unwrap();
+        assert!(unreadable.is_empty(), "{name}: {unreadable:?}");
+        let report = check(&sources, &Rules { max_per_minute: 10, ..Rules::default() }, DateTime::UNIX_EPOCH);
+        let below = format!("{}/", root.display());
+        let found: Vec<(String, usize, String, String)> = report
+            .findings
+            .iter()
+            .map(|finding| {
+                let code = format!("{}: {}", finding.severity, finding.code);
+                (finding.file.replace(&below, ""), finding.line, code, finding.field.clone())
+            })
+            .collect();
+        let want: Vec<(String, usize, String, String)> = findings
+            .iter()
+            .map(|(file, line, code, field)| ((*file).to_owned(), *line, (*code).to_owned(), (*field).to_owned()))
+            .collect();
+        assert_eq!(found, want, "{name}");
+        assert_eq!([report.cron_jobs, report.others, other.files], numbers, "{name}");
+        let said: Vec<String> = other.lines("check").map(|line| line.replace(&below, "")).collect();
+        let same = said.len() == left_out.len() && said.iter().zip(left_out).all(|(said, want)| said.starts_with(want));
+        assert!(same, "{name}: {said:#?}");
     }
 }

@@ -16,12 +16,13 @@ fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
     let path = |name: &str| directory.path().join(name);
     // A file that is there and that no user can read.
     std::os::unix::fs::symlink("/proc/self/mem", path("a.yaml")).unwrap();
-    std::fs::write(path("b.yaml"), b"\xff\xfeb\0:\0 \x001\0\n\0").unwrap();
+    let utf16: Vec<u8> = "\u{feff}kind: CronJob\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(path("b.yaml"), utf16).unwrap();
     std::fs::write(path("c.yaml"), b"# f\xfcr\n").unwrap();
     let all = [directory.path().to_owned()];
-    let (sources, unreadable) = read_each(&all, false).unwrap();
+    let Read { sources, unreadable, .. } = read(&all, false).unwrap();
     let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
-    assert_eq!(texts, ["b: 1\n"]);
+    assert_eq!(texts, ["kind: CronJob\n"]);
     let files: Vec<(String, String)> = unreadable.iter().map(|error| (error.file(), error.reason())).collect();
     let reasons = [
         ("a.yaml", "Input/output error (os error 5)"),
@@ -29,9 +30,8 @@ fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
     ];
     assert_eq!(files, reasons.map(|(name, reason)| (path_text(&path(name)), reason.to_owned())));
     for named in [path("a.yaml"), path("none.yaml")] {
-        assert!(read_each(&[named], false).unwrap_err().to_string().contains(": cannot be read: "));
+        assert!(read(&[named], false).unwrap_err().to_string().contains(": cannot be read: "));
     }
-    assert!(read(&all, false).unwrap_err().to_string().contains("a.yaml: cannot be read: "));
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn unreadable_directory_below_is_reported_and_the_others_are_read() {
     }
     std::fs::rename(path("b"), path("a").join(&chain).join("b")).unwrap();
     for name in ["z.yaml", "a/y.yaml"] {
-        std::fs::write(path(name), "b: 1\n").unwrap();
+        std::fs::write(path(name), "kind: CronJob\n").unwrap();
     }
-    let (sources, unreadable) = read_each(&[directory.path().to_owned()], true).unwrap();
+    let Read { sources, unreadable, .. } = read(&[directory.path().to_owned()], true).unwrap();
     let files: Vec<&str> = sources.iter().map(|source| source.file.as_str()).collect();
     assert_eq!(files, [path_text(&path("a/y.yaml")), path_text(&path("z.yaml"))]);
     let [error] = unreadable.as_slice() else { panic!("{unreadable:?}") };
@@ -78,12 +78,12 @@ fn read_by_all(bytes: Vec<u8>) -> ([usize; 3], Value, Option<String>) {
     std::fs::write(&file[0], bytes).unwrap();
     let now = "2026-11-22T10:00:00Z".parse().unwrap();
     let of_dev = manifests::load(&file).unwrap_or_default();
-    let sources = super::read(&file, false).unwrap();
+    let sources = super::read(&file, false).unwrap().sources;
     let question = Question { zone: Zone::UTC, seed: "".into(), from: None, count: 1, all: true };
     let of_next = match next_of(&sources, "default", &question, now) {
-        Ok(Answer::Each(answers)) => answers.len(),
-        Ok(_) => 1,
-        Err(_) => 0,
+        (Some(Answer::Each(answers)), _) => answers.len(),
+        (Some(_), _) => 1,
+        (None, _) => 0,
     };
     let report = check(&sources, &Rules { max_per_minute: 5000, ..Rules::default() }, now);
     let error = report.findings.iter().find(|finding| finding.severity == Severity::Error);
@@ -181,7 +181,7 @@ fn file_of_another_encoding_beside_one_with_an_error_has_no_finding() {
     let text = std::iter::once(0xfeff).chain(plain.encode_utf16()).flat_map(u16::to_le_bytes);
     std::fs::write(path("a.yaml"), text.collect::<Vec<u8>>()).unwrap();
     std::fs::write(path("b.yaml"), plain.replace("name: a\n", "name: b\n").replace("0 3 * * *", "61 3 * * *")).unwrap();
-    let (sources, unreadable) = read_each(&[directory.path().to_owned()], false).unwrap();
+    let Read { sources, unreadable, .. } = read(&[directory.path().to_owned()], false).unwrap();
     let report = check(&sources, &Rules::default(), "2026-11-22T10:00:00Z".parse().unwrap()).without(&unreadable);
     let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let errors: Vec<(&str, usize)> = errors.map(|finding| (finding.file.as_str(), finding.line)).collect();

@@ -20,7 +20,11 @@ fn question(from: &str, count: usize, all: bool) -> Question {
 
 fn ask_in(namespace: &str, text: &str, question: &Question) -> Result<Answer, ManifestError> {
     let source = Source { file: "f.yaml".to_owned(), text: text.to_owned() };
-    next_of(&[source], namespace, question, DateTime::UNIX_EPOCH)
+    let (answer, mut unreadable) = next_of(&[source], namespace, question, DateTime::UNIX_EPOCH);
+    match unreadable.pop() {
+        Some(error) => Err(error),
+        None => Ok(answer.unwrap()),
+    }
 }
 
 fn ask(text: &str, question: &Question) -> Result<Answer, ManifestError> {
@@ -100,6 +104,22 @@ fn several_cron_jobs_are_a_list_and_other_kinds_are_passed_over() {
     assert_eq!(answer[1]["notes"], json!(["The annotation cronjob-controller.dev/splay is not known."]));
     let error = ask("apiVersion: v1\nkind: Namespace\n", &question("2027-03-26T00:00:00Z", 1, false)).unwrap_err();
     assert_eq!(error.to_string(), "f.yaml, document 1: kind: there is no CronJob");
+}
+
+#[test]
+fn document_that_cannot_be_read_is_named_and_the_others_are_answered() {
+    let other = BACKUP.replace("name: backup", "name: other");
+    let bad = BACKUP.replace("schedule: 30 2 * * *", "schedule: [1]");
+    let texts = [format!("a: [\n---\n{BACKUP}"), format!("{bad}---\n{other}")];
+    let sources: Vec<Source> = texts.into_iter().map(|text| Source { file: "f.yaml".to_owned(), text }).collect();
+    let (answer, unreadable) =
+        next_of(&sources, "default", &question("2027-03-26T00:00:00Z", 1, false), DateTime::UNIX_EPOCH);
+    let json: Value = serde_json::from_str(&render(&answer.unwrap(), Format::Json)).unwrap();
+    assert_eq!([&json[0]["name"], &json[1]["name"]], ["backup", "other"]);
+    let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    assert_eq!(unreadable.len(), 2, "{unreadable:?}");
+    assert!(unreadable[0].starts_with("f.yaml, document 1: not YAML: line "), "{unreadable:?}");
+    assert!(unreadable[1].starts_with("f.yaml, document 1: the CronJob: "), "{unreadable:?}");
 }
 
 /// With and without spec.suspend, the annotation says another thing.

@@ -1,8 +1,7 @@
 //! Structural schemas of CustomResourceDefinitions: pruning, defaulting and validation.
 //!
 //! Guarantees: every keyword of a structural schema is applied, and one that a structural schema may not have is an error. Of
-//! the CEL rules, those of the form `self.matches(r'…')` are applied; the others have no effect, and [`Schema::unchecked`] names
-//! them. Errors have the field, the reason and the words of the real server. Several invalid fields are reported in
+//! the CEL rules, those that `cel` judges are applied; [`Schema::unchecked`] and [`Schema::unjudged`] name the others. Errors have the field, the reason and the words of the real server. Several invalid fields are reported in
 //! alphabetical order. Pure.
 //!
 //! Known differences: where no alternative of `anyOf` or `oneOf` holds, the errors of the first are shown, and not of the one
@@ -23,6 +22,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::super::fields::{duplicate, invalid, not_supported, required, too_long, too_many};
+use super::rules::{self, Judged, Rule};
+use crate::cel::{Form, Shape};
 
 /// The error that the real server adds if it stopped before the rules.
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing \
@@ -122,33 +123,6 @@ fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, 
     Regex::new(&pattern).map(Some).map_err(|error| D::Error::custom(format!("the pattern {pattern}: {error}")))
 }
 
-/// A CEL rule.
-#[derive(Debug, Deserialize)]
-#[serde(from = "RawRule")]
-enum Rule {
-    /// `self.matches(r'…')`, with its message.
-    Matches(Regex, String),
-    /// A rule that is not applied.
-    Unchecked(String),
-}
-
-#[derive(Deserialize)]
-struct RawRule {
-    rule: String,
-    message: Option<String>,
-}
-
-impl From<RawRule> for Rule {
-    fn from(RawRule { rule, message }: RawRule) -> Self {
-        let pattern = rule.strip_prefix("self.matches(r'").and_then(|rest| rest.strip_suffix("')"));
-        let pattern = pattern.filter(|pattern| !pattern.contains('\''));
-        match pattern.and_then(|pattern| Regex::new(pattern).ok()).zip(message) {
-            Some((regex, message)) => Self::Matches(regex, message),
-            None => Self::Unchecked(rule),
-        }
-    }
-}
-
 /// The path of the member `name` of an object at `path`.
 fn member(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
@@ -214,13 +188,13 @@ impl Schema {
         errors
     }
 
-    /// The CEL rules that are not applied, with the paths of their lists.
-    pub(super) fn unchecked(&self, root: &str) -> Vec<(String, &str)> {
+    /// The CEL rules that are never judged, with the paths of their lists, and why.
+    pub(super) fn unchecked(&self, root: &str) -> Vec<(String, &str, String)> {
         let mut unchecked = Vec::new();
         self.visit(root, &mut |path, schema| {
             for rule in &schema.rules {
-                if let Rule::Unchecked(rule) = rule {
-                    unchecked.push((format!("{path}.x-kubernetes-validations"), rule.as_str()));
+                if let Some(fault) = rule.fault() {
+                    unchecked.push((format!("{path}.x-kubernetes-validations"), rule.text(), fault));
                 }
             }
         });
@@ -295,10 +269,21 @@ impl Schema {
             if errors.iter().any(|error| blocks_rules(error.kind)) {
                 errors.push(invalid(NOWHERE, Value::Null, UNCHECKED));
             } else {
-                self.apply_rules(value, old, "", &mut errors);
+                errors.extend(self.judged_by_rules(value, old).errors);
             }
         }
         errors
+    }
+
+    /// The rules that are not judged about an object, and why.
+    pub(super) fn unjudged(&self, value: &Value, old: Option<&Value>) -> Vec<String> {
+        if self.has_rules() { self.judged_by_rules(value, old).unknown } else { Vec::new() }
+    }
+
+    fn judged_by_rules(&self, value: &Value, old: Option<&Value>) -> Judged {
+        let mut judged = Judged::default();
+        self.apply_rules(value, old, "", &mut judged);
+        judged
     }
 
     fn judge(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
@@ -490,7 +475,10 @@ impl Schema {
         }
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
             if let Some(schema) = &self.items {
-                look(schema, item, None, &format!("{path}[{index}]"));
+                let old = self.old_item(item, old);
+                if old != Some(item) {
+                    look(schema, item, old, &format!("{path}[{index}]"));
+                }
             }
         }
     }
@@ -521,15 +509,41 @@ impl Schema {
         !self.rules.is_empty() || below().any(Self::has_rules)
     }
 
-    fn apply_rules(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-        for rule in &self.rules {
-            if let Rule::Matches(pattern, message) = rule
-                && value.as_str().is_some_and(|text| !pattern.is_match(text))
-            {
-                errors.push(invalid(path, value.clone(), message));
-            }
+    fn apply_rules(&self, value: &Value, old: Option<&Value>, path: &str, judged: &mut Judged) {
+        if !self.rules.is_empty() && !value.is_null() {
+            rules::apply(&self.rules, self, (value, old), path, judged);
         }
-        self.descend(value, old, path, |schema, value, old, path| schema.apply_rules(value, old, path, errors));
+        self.descend(value, old, path, |schema, value, old, path| schema.apply_rules(value, old, path, judged));
+    }
+
+    /// The item of the old list that has the keys of this one.
+    fn old_item<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
+        let is_same = |other: &&Value| self.map_keys.iter().all(|key| other.get(key) == item.get(key));
+        old?.as_array()?.iter().find(|other| !self.map_keys.is_empty() && is_same(other))
+    }
+}
+
+impl Shape for Schema {
+    fn form(&self) -> Form {
+        match (self.r#type, self.format.as_str()) {
+            (Some(Type::Number), _) => Form::Double,
+            (Some(Type::String), "date-time") => Form::Timestamp,
+            (Some(Type::String), "duration") => Form::Duration,
+            (Some(Type::String), "byte") => Form::Bytes,
+            _ => Form::Json,
+        }
+    }
+
+    fn member(&self, name: &str) -> Option<&dyn Shape> {
+        Schema::member(self, name).map(|schema| schema as &dyn Shape)
+    }
+
+    fn items(&self) -> Option<&dyn Shape> {
+        self.items.as_deref().map(|schema| schema as &dyn Shape)
+    }
+
+    fn is_map(&self) -> bool {
+        self.additional_properties.as_ref().is_some_and(|additional| !matches!(additional, Additional::Any(false)))
     }
 }
 

@@ -440,14 +440,76 @@ fn rules_and_subresources_that_have_no_effect_are_named() {
     version["subresources"]["scale"] =
         json!({ "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.count" });
     version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
-        json!([{ "rule": "self.size >= \"1\"", "message": "too small", "reason": "FieldValueInvalid" }]);
+        json!([{ "rule": "url(self.size).getHost() != 'x'" }, { "rule": "self.size != 'x'" }]);
     assert!(custom(&definition).is_ok());
     let want = [
         "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations: the CEL rule \
-         \"self.size >= \\\"1\\\"\" is not applied by this server",
+         \"url(self.size).getHost() != 'x'\" is not judged by this server: getHost is not evaluated here",
         "spec.versions[0].subresources.scale: it is not served by this server",
     ];
     assert_eq!(warnings(&definition), want);
+}
+
+/// A sentence, the spec, the old one, the errors, and how many rules are not judged.
+#[cfg(feature = "cel")]
+type Applied<'a> = (&'a str, Value, Option<Value>, &'a [&'a str], usize);
+
+#[cfg(feature = "cel")]
+#[test]
+fn rules_are_applied_to_values_and_to_changes() {
+    let mut definition = definition();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    schema["properties"]["size"]["x-kubernetes-validations"] =
+        json!([{ "rule": "self >= oldSelf", "message": "it only grows" }, { "rule": "self != 13" }]);
+    schema["properties"]["items"]["items"]["properties"]["weight"]["x-kubernetes-validations"] =
+        json!([{ "rule": "self == oldSelf", "message": "it stays" }]);
+    schema["x-kubernetes-validations"] = json!([
+        { "rule": "self.size < 100", "messageExpression": "'too large: ' + string(self.size)", "reason": "FieldValueForbidden", "fieldPath": ".size" },
+        { "rule": "self.colour == 'red' || true" }, { "rule": "self.open.x == 1 || self.size < 50" },
+    ]);
+    let strategy = custom(&definition).unwrap().strategy;
+    let items =
+        |weights: [f64; 2]| json!([{ "name": "a", "weight": weights[0] }, { "name": "b", "weight": weights[1] }]);
+    let swapped = json!([{ "name": "b", "weight": 2.0 }, { "name": "a", "weight": 3.0 }]);
+    let rows: [Applied<'_>; 8] = [
+        ("they hold", json!({ "size": 1 }), None, &[], 0),
+        ("one does not", json!({ "size": 13 }), None, &["spec.size: Invalid value: 13: failed rule: self != 13"], 0),
+        (
+            "its own words, field and reason",
+            json!({ "size": 100, "open": { "x": 1 } }),
+            None,
+            &["spec.size: Forbidden: too large: 100"],
+            0,
+        ),
+        ("one has no result", json!({ "size": 60 }), None, &[], 1),
+        ("it grows", json!({ "size": 3 }), Some(json!({ "size": 2 })), &[], 0),
+        (
+            "it shrinks",
+            json!({ "size": 2 }),
+            Some(json!({ "size": 3 })),
+            &["spec.size: Invalid value: 2: it only grows"],
+            0,
+        ),
+        (
+            "it is not new in the list",
+            json!({ "size": 1, "items": swapped }),
+            Some(json!({ "size": 1, "items": items([1.0, 2.0]) })),
+            &["spec.items[1].weight: Invalid value: 3.0: it stays"],
+            0,
+        ),
+        ("it is new in the list", json!({ "size": 1, "items": items([1.0, 2.0]) }), Some(json!({ "size": 1 })), &[], 0),
+    ];
+    for (name, spec, old, want, unknown) in rows {
+        let (object, old) = (gadget(&spec), old.map(|old| gadget(&old)));
+        let errors = match &old {
+            Some(old) => strategy.validate_update(&object, old),
+            None => strategy.validate_create(&object),
+        };
+        let errors: Vec<String> = errors.into_iter().map(|error| format!("{}: {}", error.field, error.body)).collect();
+        assert_eq!(errors, want, "{name}");
+        let warnings = strategy.warnings(&object, old.as_ref());
+        assert_eq!(warnings.len(), unknown, "{name}: {warnings:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! Judges manifests by ValidatingAdmissionPolicies.
+//!
+//! Guarantees: an object is judged with its defaults, as a create of it is judged by the embedded server. A policy without a binding in
+//! the same files is judged as if one denied for all. What is not judged is a finding of its own. Pure, but for [`read`].
+
+use std::path::{Path, PathBuf};
+
+use apiserver::policies::Policies;
+use serde_json::{Value, json};
+
+use super::manifest::Served;
+use super::{Code, Fault};
+use crate::dev::manifests::{self, ManifestError, Position, documents};
+
+const POLICY: &str = "ValidatingAdmissionPolicy";
+
+/// Policies, their bindings, and what they use as parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AdmissionPolicies(Vec<Value>);
+
+/// Reads the policies in files, in directories and on stdin (`-`).
+///
+/// # Errors
+/// The first file or document that cannot be read, or that there is no policy.
+pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
+    let mut objects = Vec::new();
+    for path in paths {
+        let before = objects.len();
+        for file in manifests::files(path, false)?.0 {
+            objects.extend(read_file(&file)?);
+        }
+        if !objects[before..].iter().any(|object| object["kind"] == POLICY) {
+            let place = Position { file: manifests::name_of(path), document: 1 };
+            return Err(ManifestError::Field { place, field: "kind", problem: format!("there is no {POLICY}") });
+        }
+    }
+    Ok(AdmissionPolicies::new(objects))
+}
+
+fn read_file(file: &Path) -> Result<Vec<Value>, ManifestError> {
+    let (name, text) = (manifests::name_of(file), manifests::text_of(file)?);
+    let mut objects = Vec::new();
+    for (index, document) in documents(&text).into_iter().enumerate() {
+        let place = Position { file: name.clone(), document: index + 1 };
+        objects.extend(document.objects().map_err(|error| error.of(&place))?);
+    }
+    Ok(objects)
+}
+
+impl AdmissionPolicies {
+    /// Those among the objects, with a binding for each that has none.
+    pub fn new(mut objects: Vec<Value>) -> Self {
+        let is_bound = |name: &Value| objects.iter().any(|object| object["spec"]["policyName"] == *name);
+        let policies = objects.iter().filter(|object| object["kind"] == POLICY);
+        let names = policies.map(|policy| policy["metadata"]["name"].clone()).filter(|name| !is_bound(name));
+        let made: Vec<Value> = names
+            .map(|name| {
+                json!({
+                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {},
+                    "spec": { "policyName": name, "validationActions": ["Deny"] },
+                })
+            })
+            .collect();
+        objects.extend(made);
+        Self(objects)
+    }
+
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge(Policies::among(self.0.iter()))
+    }
+}
+
+/// What judges objects.
+pub(super) struct Judge<'a>(Policies<'a>);
+
+impl Judge<'_> {
+    /// What policies say of an object whose kind is known.
+    pub fn faults(&self, served: &Served, object: &Value) -> Vec<Fault> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let judged = served.resource_of(object).and_then(|resource| self.0.judge_new(resource, object));
+        let judged = judged.unwrap_or_default();
+        let denied = judged.denied.iter().map(|failure| Fault::error(Code::DeniedByPolicy, "", failure.sentence()));
+        let warned = judged.warned.iter().map(|failure| Fault::warning(Code::DeniedByPolicy, "", failure.warning()));
+        let unknown =
+            judged.unknown.iter().map(|why| Fault::warning(Code::PolicyNotJudged, "", format!("{POLICY} {why}")));
+        denied.chain(warned).chain(unknown).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
