@@ -37,6 +37,7 @@ KREW_VERSION := v0.4.3
 .PHONY: pods-test oracle mutations vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
 .PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test instances-test
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
+.PHONY: crates public-api conformance-apiserver
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
 
 all: build
@@ -79,6 +80,14 @@ manifests: ## manifests/crd and manifests/policies from the code, manifests/inst
 docs-reference: ## The flags, metrics and annotations in docs/reference, from the code
 	UPDATE_DOCS=1 cargo test --quiet --locked --test docs reference
 
+# A test fails when the tables are stale.
+crates: ## The tables in the README of crates/apiserver, from the code and from recorded results
+	UPDATE_DOCS=1 cargo test --quiet --locked --test crates tables
+
+# `make check` compares them.
+public-api: ## What the documentation of the crates for others lists, in crates/*/public-api.txt
+	hack/public-api --write
+
 # The real thing on a terminal that tmux provides, for half a minute.
 dev-picture: ## The picture of dev in README, docs/dev.svg
 	cargo test --quiet --locked --test dev_view picture -- --ignored
@@ -102,6 +111,7 @@ check: ## Format, clippy and documentation, judged
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --package cronjob-controller --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+	hack/public-api
 
 # End-to-end tests are skipped, with a message, until `make fixture` has run.
 test: ## All tests that this machine has the tools for
@@ -166,6 +176,11 @@ hostile: ## CronJobs written to cost much: CPU, memory, the lease, other namespa
 conformance: fixture $(SPECS)/conformance.test $(SPECS)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
 	cargo test --locked --test conformance
 
+# Ten minutes, after a build of as long. MACHINERY=Watchers chooses, MACHINERY_REAL=1 also runs them on the fixture.
+conformance-apiserver: $(SPECS)/machinery.test ## Upstream's specs of sig-api-machinery on the in-memory API server; MACHINERY=Watchers chooses
+	cargo test --locked --test machinery
+	$(MAKE) crates
+
 # Seven minutes, once everything is built. `PODS_SLOTS=30` runs thirty slots of each CronJob, in half an hour.
 pods-test: fixture $(CONFORMANCE)/kwok ## Policies about Jobs that do not go away, with Pods
 	cargo test --locked --test pods
@@ -173,6 +188,10 @@ pods-test: fixture $(CONFORMANCE)/kwok ## Policies about Jobs that do not go awa
 $(SPECS)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
 	hack/upstream-module $(KUBERNETES) tests/conformance $(@D)
 	cd tests/conformance && CGO_ENABLED=0 go test -c $(call over,$(@D)) -ldflags "-s -w" -o $(CURDIR)/$@ .
+
+$(SPECS)/machinery.test: tests/conformance/machinery/machinery_test.go tests/conformance/go.mod tests/conformance/go.sum
+	hack/upstream-module $(KUBERNETES) tests/conformance $(@D)
+	cd tests/conformance && CGO_ENABLED=0 go test -c $(call over,$(@D)) -ldflags "-s -w" -o $(CURDIR)/$@ ./machinery
 
 # The runner of the specs' own ginkgo version.
 $(SPECS)/ginkgo: $(SPECS)/conformance.test
@@ -400,7 +419,7 @@ cross-tools: ## What ARCH=arm64 needs (root, Debian)
 	apt-get install --yes --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 	rustup target add aarch64-unknown-linux-gnu
 
-# The unit tests of the library crates and of the controller, cross-compiled and emulated. CROSS_PACKAGES="-p schedule" is fast.
+# The unit tests of the library crates and of the controller, cross-compiled and emulated. CROSS_PACKAGES="-p k8s-cron" is fast.
 # The /proc/self/stat of qemu-user says nothing of memory, so one test runs only where the machine is the real one.
 CROSS_PACKAGES ?= --workspace
 EMULATED = $(filter-out aarch64,$(shell uname -m))
@@ -449,6 +468,7 @@ release-dry-run: $(TOOLS)/bin/validate-krew-manifest ## All files of a release, 
 	cat target/release-second.txt
 	cmp target/release-first.txt target/release-second.txt
 	hack/release-check $(RELEASE_ARCHITECTURES)
+	hack/crates
 
 release-publish: $(TOOLS)/bin/oras $(TOOLS)/bin/cosign $(TOOLS)/bin/helm $(TOOLS)/bin/validate-krew-manifest ## The files of release-dry-run, signed, to IMAGE and a GitHub release
 	hack/publish

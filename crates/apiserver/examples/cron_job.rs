@@ -1,17 +1,16 @@
 //! Creates a CronJob on an API server in this process, and watches it, with an ordinary client.
 
 use std::error::Error;
-use std::sync::Arc;
 
-use apiserver::{ApiServer, Config, SystemClock};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::batch::v1::CronJob;
 use kube::api::{Api, PostParams, WatchEvent, WatchParams};
+use memory_apiserver::ApiServer;
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server = ApiServer::new(Config::builtin(Arc::new(SystemClock)));
+    let server = ApiServer::default();
     let cron_jobs: Api<CronJob> = Api::default_namespaced(server.client());
 
     let container = json!({"name": "hello", "image": "busybox"});
@@ -25,4 +24,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{name}: {}", serde_json::to_string_pretty(&cron_job.spec)?);
     }
     Ok(())
+}
+
+#[test]
+fn a_cron_job_is_created_and_watched() -> Result<(), Box<dyn Error>> {
+    main()
 }

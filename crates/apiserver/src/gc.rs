@@ -1,8 +1,8 @@
 //! Garbage collection and namespace deletion.
 //!
 //! Guarantees: [`settle`] runs within the change that caused it. A client that sees the answer to its request also sees the
-//! consequences, in an order that depends on the objects alone. It terminates: every step removes an object, a finalizer or an
-//! owner reference.
+//! consequences, in an order that depends on the objects alone. It terminates: every step removes an object, a finalizer, an
+//! owner reference or what one blocks.
 //!
 //! Two cases are handled a moment later ([`settle_late`]): objects written with a reference to a missing owner, and the
 //! contents of a terminating namespace. Their writer can still see them, and a client that deletes a namespace and then its
@@ -12,11 +12,14 @@
 //! `orphanDependents`) and `pkg/controller/namespace`. Upstream runs these some milliseconds later, and the last one five
 //! seconds later (`namespaceDeletionGracePeriod`). An owner of a kind that is not served counts as present.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
 use super::managers::Writer;
 use super::meta::{self, CLEANUP, FOREGROUND, ORPHAN};
+use super::object::Object;
 use super::store::{DEFINITIONS, Id, Store};
 
 const NAMESPACES: &str = "namespaces";
@@ -137,7 +140,15 @@ fn judge_owners(store: &mut Store, id: &Id, object: &Value) {
     if solid {
         return drop_owners(store, id, &gone);
     }
-    let has_dependents = !store.dependents(meta::text(object, "uid")).is_empty();
+    let dependents = store.dependents(meta::text(object, "uid"));
+    let has_dependents = !dependents.is_empty();
+    let is_in_deletion = |dependent: &Id| {
+        store.get(dependent).is_some_and(|object| meta::is_deleting(&object) && has(&object, FOREGROUND))
+    };
+    // A circle of owners would wait for itself. Matches `attemptToDeleteItem` of the garbage collector.
+    if waiting && dependents.iter().any(is_in_deletion) {
+        unblock_owners(store, id);
+    }
     let policy = if (waiting && has_dependents) || has(object, FOREGROUND) {
         "Foreground"
     } else if has(object, ORPHAN) {
@@ -152,18 +163,29 @@ fn judge_owners(store: &mut Store, id: &Id, object: &Value) {
 
 fn drop_owners(store: &mut Store, id: &Id, uids: &[String]) {
     let Some(object) = store.get(id) else { return };
-    let mut changed = (**object).clone();
-    let kept: Vec<Value> = meta::owners(&changed)
-        .iter()
-        .filter(|owner| !uids.iter().any(|uid| owner["uid"] == json!(uid)))
-        .cloned()
-        .collect();
+    let owners = meta::owners(&object).iter();
+    let kept = owners.filter(|owner| !uids.iter().any(|uid| owner["uid"] == json!(uid))).cloned().collect();
+    write_owners(store, id, &object, kept);
+}
+
+/// Lets the owners be deleted before this object.
+fn unblock_owners(store: &mut Store, id: &Id) {
+    let Some(object) = store.get(id) else { return };
+    let mut owners = meta::owners(&object).to_vec();
+    for owner in &mut owners {
+        owner["blockOwnerDeletion"] = json!(false);
+    }
+    write_owners(store, id, &object, owners);
+}
+
+fn write_owners(store: &mut Store, id: &Id, object: &Arc<Object>, kept: Vec<Value>) {
+    let mut changed = (***object).clone();
     meta::set(&mut changed, "ownerReferences", if kept.is_empty() { Value::Null } else { Value::Array(kept) });
     let now = store.now();
     if let Some(collection) = store.collections.get(&id.collection) {
         let resource = &collection.resource;
         Writer { resource, manager: "kube-controller-manager", subresource: "", now }
-            .update(Some(&object), &mut changed);
+            .update(Some(object), &mut changed);
     }
     store.put(id, changed);
 }

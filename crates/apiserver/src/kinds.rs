@@ -1,5 +1,4 @@
-//! The kinds that the embedded API server serves from the start, and those that can be added ([`custom()`],
-//! [`extensions()`], [`stored()`]).
+//! The kinds that the embedded API server serves from the start, and those that can be added.
 //!
 //! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, validated, updated and printed as
 //! kube-apiserver v1.37.2 does. Reviews are always allowed. `recorded.jsonl` holds the real server's answers to some two
@@ -33,11 +32,14 @@ mod time;
 mod types;
 
 pub use custom::{DefinitionError, custom};
-pub use extensions::extensions;
 pub(crate) use job_spec::matches as label_selector_matches;
-pub use protobuf::{decode as decode_protobuf, is_protobuf};
-pub use stored::stored;
 pub(super) use types::package;
+#[doc(hidden)]
+pub use {
+    extensions::extensions,
+    protobuf::{decode as decode_protobuf, is_protobuf},
+    stored::stored,
+};
 
 use std::sync::Arc;
 

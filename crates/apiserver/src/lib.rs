@@ -6,9 +6,9 @@
 //!   threads. An answer is complete when [`ApiServer::handle`] returns, including the garbage collection that it caused.
 //! - Two servers share nothing.
 //!
-//! [`Config::builtin`] serves the built-in kinds ([`kinds`]); other kinds come as [`Resource`]s, or as
-//! CustomResourceDefinitions that a client creates. [`ApiServer::client`] calls the server without a socket.
-//! `examples/cron_job.rs` shows all of it.
+//! [`ApiServer::default`] serves every kind that the crate knows ([`kinds`]); other kinds come as CustomResourceDefinitions
+//! that a client creates. [`ApiServer::client`] calls the server without a socket. `examples/label_controller.rs` tests a
+//! controller of kube-runtime with it.
 //!
 //! Modules: `rest` reads paths and headers. `read`, `write`, `patch` and `delete` are the verbs. `store` holds objects
 //! (`object`) in order (`sorted`) with their history, `state` saves and restores them, and `watch` streams the history. `gc`
@@ -40,6 +40,7 @@
 //! - Many kinds are stored without effect, because no controller acts on them ([`kinds`]).
 //! - Expressions of CEL that are not judged (`cel`) are named in a warning; kube-apiserver refuses those that are wrong.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
+#![warn(missing_docs)]
 
 mod admission;
 mod body;
@@ -81,6 +82,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use apimachinery::clock::{Clock, SharedClock, SystemClock, TestClock};
+#[doc(hidden)]
 pub use apimachinery::field::{FieldError, FieldErrorKind};
 use axum::body::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -94,15 +96,21 @@ use tokio_util::sync::CancellationToken;
 pub use self::admission::WebhookCaller;
 pub use self::matching::Request as AdmissionRequest;
 pub use self::object::Object;
-pub use self::patch::merge_patch;
 pub use self::pending_write::{WebhookAnswer, WebhookCall};
-pub use self::registry::{Column, NameRule, Resource, Strategy, WrongType};
-pub use self::service::{ApiService, MAX_BODY};
-pub use self::state::{Changes, Journal, ObjectChange};
+pub use self::registry::Resource;
+pub use self::service::ApiService;
 pub use self::store::ChangeKind;
 use self::store::Store;
 pub use self::webhook_client::{ServiceResolver, webhooks_over_https};
-pub use self::write::{Judgement, judge_new};
+// For this project's own programs and tests; may change with any release.
+#[doc(hidden)]
+pub use self::{
+    patch::merge_patch,
+    registry::{Column, NameRule, Strategy, WrongType},
+    service::MAX_BODY,
+    state::{Changes, Journal, ObjectChange},
+    write::{Judgement, judge_new},
+};
 
 /// The body of an answer: a whole document, or a stream of watch events.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -140,6 +148,13 @@ pub struct Config {
     pub garbage_collection: bool,
     /// How long an Event stays after its last write; `None` for ever.
     pub event_ttl: Option<TimeDelta>,
+}
+
+impl Default for Config {
+    /// A server of every kind that the crate knows, with discovery, on the machine's clock.
+    fn default() -> Self {
+        Self { discovery: Some(discovery::respond), ..Self::new(Arc::new(SystemClock), kinds::all()) }
+    }
 }
 
 impl Config {
@@ -192,6 +207,12 @@ struct Inner {
     webhooks: Mutex<Option<WebhookCaller>>,
     /// Whether a task is waiting to run the late part of garbage collection.
     is_settling: AtomicBool,
+}
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
 }
 
 impl ApiServer {
@@ -313,6 +334,7 @@ impl ApiServer {
     }
 
     /// The whole state, for [`ApiServer::load`]. It shares the texts of objects with the server.
+    #[doc(hidden)]
     pub fn state(&self) -> Changes {
         self.store().state()
     }
@@ -322,6 +344,7 @@ impl ApiServer {
     ///
     /// # Errors
     /// As [`ApiServer::restore`].
+    #[doc(hidden)]
     pub fn load(&self, state: Changes) -> Result<(), RestoreError> {
         let mut store = self.store();
         store.load(state).map_err(RestoreError::Malformed)?;
@@ -334,6 +357,7 @@ impl ApiServer {
     ///
     /// # Errors
     /// That of `start`.
+    #[doc(hidden)]
     pub fn record<E>(&self, start: impl FnOnce(&Changes) -> Result<Box<dyn Journal>, E>) -> Result<(), E> {
         let mut store = self.store();
         let journal = start(&store.state())?;
@@ -342,6 +366,7 @@ impl ApiServer {
     }
 
     /// Removes expired Events. Every request does so first; a server without requests can be reminded of it.
+    #[doc(hidden)]
     pub fn expire(&self) {
         let mut store = self.store();
         if store.expire() {
@@ -432,6 +457,11 @@ impl Drop for Waiting {
         }
     }
 }
+
+/// Runs what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests;

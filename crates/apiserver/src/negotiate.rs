@@ -63,6 +63,11 @@ impl Output {
         if self.beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
     }
 
+    /// The answer to a form that the kind does not have.
+    pub fn not_acceptable() -> Box<status::Status> {
+        status::not_acceptable(format!("only the following media types are accepted: {TYPES}"))
+    }
+
     /// Chooses the form from the `Accept` header.
     pub fn negotiate(accept: &str, query: &Query, user_agent: &str, streams: bool) -> Result<Self> {
         let clauses = clauses(accept);
@@ -74,7 +79,7 @@ impl Output {
         }
         let found = if accept.is_empty() { Some(Self::JSON) } else { clauses.iter().find_map(form) };
         let Some(mut output) = found else {
-            return Err(status::not_acceptable(format!("only the following media types are accepted: {TYPES}")));
+            return Err(Self::not_acceptable());
         };
         output.pretty = output.pretty || pretty(query, user_agent);
         output.include = match query.get("includeObject") {

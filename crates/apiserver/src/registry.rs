@@ -37,6 +37,7 @@ pub struct Resource {
     /// Whether `/status` is a subresource.
     pub has_status: bool,
     /// Everything that differs between kinds.
+    #[doc(hidden)]
     pub strategy: Arc<dyn Strategy>,
 }
 
@@ -47,11 +48,13 @@ impl Resource {
     }
 
     /// The plural name with its group, as most error messages print it.
+    #[doc(hidden)]
     pub fn qualified(&self) -> Qualified {
         Qualified::new(&self.group, &self.plural)
     }
 
     /// The kind with its group, as validation errors print it.
+    #[doc(hidden)]
     pub fn qualified_kind(&self) -> Qualified {
         Qualified::new(&self.group, &self.kind)
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::body::{FieldValidation, Format};
 use super::delete::dry_run_error;
-use super::negotiate::{IncludeObject, Output};
+use super::negotiate::{IncludeObject, Output, Transform};
 use super::patch::PatchType;
 use super::query::{Query, percent_decode};
 use super::registry::Resource;
@@ -197,6 +197,10 @@ impl Call {
             Verb::Log => Output { include: IncludeObject::Metadata, ..Output::JSON },
             _ => Output::negotiate(header(header::ACCEPT), &query, &user_agent, verb == Verb::List)?,
         };
+        // What is not stored has no columns. Matches the storage of reviews, which implements no `TableConvertor`.
+        if output.transform == Transform::Table && target.resource.strategy.is_virtual() {
+            return Err(Output::not_acceptable());
+        }
         Ok(Self { target, query, content_type, body, output, user_agent })
     }
 

@@ -87,11 +87,13 @@ impl Calendar {
 
 impl Schedule {
     /// This schedule with a calendar, in place of one that it may have. Its zone is kept. An `@every` may have bounds only.
+    #[doc(hidden)]
     pub fn with_calendar(&self, calendar: &Calendar) -> Result<Self, NoCalendar> {
         Composite::new(&self.0, calendar.clone()).map(|composite| Self(Kind::Composite(Arc::new(composite))))
     }
 
     /// The slots of the schedule's lines in the forty years after `t`, including those that the calendar leaves out.
+    #[doc(hidden)]
     pub fn nominal(&self, t: DateTime<Utc>) -> impl Iterator<Item = Nominal> + '_ {
         let all = std::iter::successors(self.next_nominal(t), |nominal| self.next_nominal(nominal.slot));
         all.take_while(move |nominal| (nominal.slot - t).num_seconds() <= HORIZON)

@@ -49,6 +49,7 @@ impl<'s> Evaluation<'s> {
     }
 
     /// How many steps were taken, of some ten nanoseconds each: a measure of the cost that does not depend on the machine.
+    #[doc(hidden)]
     pub fn steps_taken(&self) -> u32 {
         self.steps().taken()
     }

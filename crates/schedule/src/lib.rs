@@ -5,15 +5,24 @@
 //! any text and any time that chrono can represent. Callers that loop use [`Schedule::next_after`], which always moves forward.
 //!
 //! A search takes a bounded number of steps, however far away the answer is, whatever its author wrote. The bound follows from
-//! the text: [`Lines`] has at most [`Lines::MOST`] different lines. A search with a calendar looks at forty years, which hold
+//! the text: a calendar has at most [`Lines::MOST`] different lines. A search with a calendar looks at forty years, which hold
 //! every recurrence of a calendar. [`Evaluation`] counts.
 //!
-//! [`Schedule::with_calendar`] makes a schedule that upstream does not have: several lines, exclusions, bounds, and each
-//! wall-clock time once.
+//! ```
+//! use chrono::{TimeZone, Utc};
+//! use k8s_cron::{Schedule, Zone};
+//!
+//! let every_day = Schedule::parse_standard("TZ=Europe/Berlin 30 2 * * *", Zone::UTC)?;
+//! // On the last Sunday in March, clocks in Berlin go from 2:00 to 3:00: robfig/cron has no run that day.
+//! let evening_before = Utc.with_ymd_and_hms(2027, 3, 27, 20, 0, 0).unwrap();
+//! assert_eq!(every_day.next(evening_before), Some(Utc.with_ymd_and_hms(2027, 3, 29, 0, 30, 0).unwrap()));
+//! # Ok::<(), k8s_cron::ParseError>(())
+//! ```
 //!
 //! Two cases in which upstream panics or loops forever return an error or "never": a `TZ=` prefix without a blank after it, and
 //! a search that reaches a day that a zone skipped (Pacific/Apia, 30 December 2011).
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
+#![warn(missing_docs)]
 
 mod calendar;
 mod civil;
@@ -31,17 +40,23 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Timelike, Utc};
 
-pub use calendar::{Calendar, ClockChanges, LeftOut, NoCalendar, Nominal};
 use composite::Composite;
 pub use evaluation::Evaluation;
-pub use exclusions::{ExcludeError, Exclusions};
-pub use fields::FieldValues;
 use fields::{Fields, Search};
-pub use parser::line::{LineError, Lines};
-pub use parser::{ParseError, ParseIntError, parse_duration};
+pub use parser::{ParseError, ParseIntError};
 use steps::Steps;
 pub use timing::Timing;
-pub use zone::{Change, TIME_ZONE_DATA, UnknownZone, Zone, local_zone, zone_names};
+pub use zone::{TIME_ZONE_DATA, UnknownZone, Zone, local_zone};
+// What this project's annotations and commands need beyond upstream's schedules; may change with any release.
+#[doc(hidden)]
+pub use {
+    calendar::{Calendar, ClockChanges, LeftOut, NoCalendar, Nominal},
+    exclusions::{ExcludeError, Exclusions},
+    fields::FieldValues,
+    parser::line::{LineError, Lines},
+    parser::parse_duration,
+    zone::{Change, zone_names},
+};
 
 /// A parsed schedule of four words. Parse it once for each change of the spec and keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +148,7 @@ impl Schedule {
     }
 
     /// The values of the fields; `None` for `@every`, and with a [`Calendar`].
+    #[doc(hidden)]
     pub fn values(&self) -> Option<FieldValues> {
         match &self.0 {
             Kind::Fields(fields) => Some(fields.values()),
@@ -231,6 +247,11 @@ fn later(t: DateTime<Utc>, seconds: i64) -> Option<DateTime<Utc>> {
     let time = NaiveTime::from_num_seconds_from_midnight_opt(second as u32, 0)?;
     Some(date.and_time(time).and_utc())
 }
+
+/// Runs what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests;

@@ -131,6 +131,7 @@ pub fn next_requeue_time(
 }
 
 /// How many steps it takes to find the start that is due and then the time of the next requeue, as every sync does.
+#[doc(hidden)]
 pub fn steps_of_evaluation(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> u32 {
     let schedule = &Evaluation::of(schedule);
     if let Ok(found) = most_recent_schedule_time(o, now, schedule, true) {
@@ -148,6 +149,7 @@ pub fn is_never_due(schedule: &Schedule, starting_deadline_seconds: Option<i64>)
 }
 
 /// The newest start after `after` and not after `until`, if there is one.
+#[doc(hidden)]
 pub fn newest_start(schedule: &Evaluation<'_>, after: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let observed = Observed { creation: after, last_schedule: None, starting_deadline_seconds: None };
     most_recent_schedule_time(&observed, until, schedule, false).ok()?.most_recent
@@ -156,6 +158,7 @@ pub fn newest_start(schedule: &Evaluation<'_>, after: DateTime<Utc>, until: Date
 /// The newest `most` starts after `after` and not after `until`, the oldest first; fewer if there are fewer.
 ///
 /// The number of searches grows with `most`, and with the logarithm of the time since `after`, whatever lies between.
+#[doc(hidden)]
 pub fn newest_starts(
     schedule: &Evaluation<'_>,
     after: DateTime<Utc>,

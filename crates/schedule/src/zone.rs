@@ -92,6 +92,7 @@ impl Zone {
     }
 
     /// The first change of the offset after `t` and not after `until`.
+    #[doc(hidden)]
     pub fn next_change(self, t: DateTime<Utc>, until: DateTime<Utc>) -> Option<Change> {
         let transitions = self.transitions();
         let mut span = transitions.span(t.timestamp());

@@ -130,7 +130,7 @@ fn manifests(not_before: &str) -> Vec<Source> {
 #[test]
 fn next_of_manifests_heeds_the_namespaces_among_them() {
     let question = Question { zone: Zone::UTC, seed: Arc::default(), from: None, count: 1, all: false };
-    let answer = next_of(&manifests("2026-11-26T12:00:00Z"), "default", &question, instant(NOW)).unwrap();
+    let answer = next_of(&manifests("2026-11-26T12:00:00Z"), "default", &question, instant(NOW)).0.unwrap();
     let text = answer.lines().join("\n");
     for want in [
         "Its Namespace is frozen until Thu 2026-11-26 12:00:00 +00:00 (cronjob-controller.dev/not-before): \"release week\".",

@@ -25,6 +25,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -38,6 +39,8 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():  "quantity",
 	reflect.TypeFor[intstr.IntOrString](): "intorstring",
 	reflect.TypeFor[[]byte]():             "bytes",
+	// On the wire it is as FieldsV1: a message whose first field is the JSON text.
+	reflect.TypeFor[apiextensionsv1.JSON](): "any",
 }
 
 // field is [type, flags, merge key, name of the embedded struct it comes from, protobuf field number; the numbers of embedded
@@ -105,6 +108,10 @@ func collect(t reflect.Type, fields map[string]field, embedded, numbers string) 
 			collect(f.Type, fields, f.Name, numbers+number(f)+".")
 			continue
 		}
+		// The alternatives of a schema (JSONSchemaPropsOrBool and its like) have no names in JSON, but numbers on the wire.
+		if _, names, found := strings.Cut(f.Tag.Get("protobuf"), "name="); tag == "" && found {
+			tag, _, _ = strings.Cut(names, ",")
+		}
 		if tag == "" {
 			panic(fmt.Sprintf("%s.%s has no JSON name", t, f.Name))
 		}
@@ -149,6 +156,7 @@ func main() {
 		networkingv1.NetworkPolicy{}, policyv1.PodDisruptionBudget{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{},
 		rbacv1.Role{}, rbacv1.RoleBinding{}, appsv1.DaemonSet{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
 		autoscalingv2.HorizontalPodAutoscaler{}, corev1.PersistentVolumeClaim{}, networkingv1.Ingress{},
+		apiextensionsv1.CustomResourceDefinition{},
 	} {
 		visit(reflect.TypeOf(object))
 	}

@@ -74,8 +74,8 @@ struct WireField<'a> {
 enum Wire<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// Fixed-width numbers; no served type has them.
-    Fixed,
+    /// A number of fixed width: a `double`, or one that no served type has.
+    Fixed(&'a [u8]),
 }
 
 impl WireField<'_> {
@@ -122,12 +122,12 @@ fn fields(mut bytes: &[u8]) -> Result<Vec<WireField<'_>>, String> {
         let tag = varint(&mut bytes)?;
         let value = match tag & 7 {
             0 => Wire::Varint(varint(&mut bytes)?),
-            1 => take(&mut bytes, 8).map(|_| Wire::Fixed)?,
+            1 => Wire::Fixed(take(&mut bytes, 8)?),
             2 => {
                 let length = varint(&mut bytes)?;
                 Wire::Bytes(take(&mut bytes, length)?)
             }
-            5 => take(&mut bytes, 4).map(|_| Wire::Fixed)?,
+            5 => Wire::Fixed(take(&mut bytes, 4)?),
             other => return Err(format!("proto: illegal wireType {other}")),
         };
         found.push(WireField { number: tag >> 3, value });
@@ -157,6 +157,10 @@ fn fill(
         let number = format!("{prefix}{}", wire.number);
         if let Some((name, field)) = shape.fields.iter().find(|(_, field)| field.number == number) {
             add(object, name, &field.type_, &wire, depth)?;
+            // Go's encoder writes every field that is no pointer; a client that sends JSON leaves the empty ones out.
+            if field.omit_empty && !field.pointer && object.get(name).is_some_and(is_empty) {
+                object.remove(name);
+            }
         } else if let Wire::Bytes(inner) = wire.value {
             let prefix = format!("{number}.");
             if shape.fields.values().any(|field| field.number.starts_with(&prefix)) {
@@ -165,6 +169,16 @@ fn fill(
         }
     }
     Ok(())
+}
+
+/// Whether Go's `omitempty` leaves a scalar out.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
 }
 
 /// Adds one occurrence of a field: lists and maps are extended, other values replaced.
@@ -208,9 +222,12 @@ fn decode_value(type_: &Type, wire: &WireField<'_>, depth: usize) -> Result<Valu
         (Type::Bool, Wire::Varint(value)) => Value::Bool(*value != 0),
         // Negative numbers are written in two's complement with 64 bits.
         (Type::Number(_), Wire::Varint(value)) => Value::from(value.cast_signed()),
+        (Type::Number(_), Wire::Fixed(bytes)) => double(bytes).ok_or_else(|| wrong_type(wire.number))?,
         (Type::String(_), Wire::Bytes(bytes)) => Value::String(text(bytes)?),
         (Type::Bytes, Wire::Bytes(bytes)) => base64::engine::general_purpose::STANDARD.encode(bytes).into(),
-        (Type::Struct(name), Wire::Bytes(bytes)) => decode_struct(bytes, types::lookup(name), depth + 1)?,
+        (Type::Struct(name), Wire::Bytes(bytes)) => {
+            alternative(name, decode_struct(bytes, types::lookup(name), depth + 1)?)
+        }
         (Type::Time, Wire::Bytes(bytes)) => decode_time(bytes, SecondsFormat::Secs)?,
         (Type::MicroTime, Wire::Bytes(bytes)) => decode_time(bytes, SecondsFormat::Micros)?,
         (Type::Quantity, Wire::Bytes(bytes)) => string_field(bytes)?.into(),
@@ -225,6 +242,32 @@ fn decode_value(type_: &Type, wire: &WireField<'_>, depth: usize) -> Result<Valu
         }
         _ => return Err(wrong_type(wire.number)),
     })
+}
+
+/// The JSON form of a schema or something else in its place, which on the wire is a message of all alternatives. Other structs
+/// stay as they are. Matches `MarshalJSON` of `JSONSchemaPropsOrBool`, `JSONSchemaPropsOrArray` and
+/// `JSONSchemaPropsOrStringArray`.
+fn alternative(name: &str, mut message: Value) -> Value {
+    let other = match name.strip_prefix("apiextensions.v1.JSONSchemaPropsOr") {
+        Some("Bool") => "allows",
+        Some("Array") => "jSONSchemas",
+        Some("StringArray") => "property",
+        _ => return message,
+    };
+    match (message["schema"].take(), message[other].take()) {
+        (Value::Null, Value::Null) if other == "allows" => Value::Bool(false),
+        // A list counts if it has items, and then before the schema.
+        (schema, Value::Null) | (schema @ Value::Object(_), Value::Bool(_)) => schema,
+        (_, other) => other,
+    }
+}
+
+/// A whole number is written without a fraction, as Go does.
+fn double(bytes: &[u8]) -> Option<Value> {
+    let number = f64::from_le_bytes(bytes.try_into().ok()?);
+    #[allow(clippy::cast_possible_truncation, reason = "checked")]
+    let whole = (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64);
+    Some(whole.map_or_else(|| number.into(), Value::from))
 }
 
 /// The first field of a message that holds a string.

@@ -35,3 +35,15 @@ async fn secrets_and_services_are_selected_by_type() {
     let services = "/api/v1/namespaces/default/services?fieldSelector=spec.type%3DClusterIP,spec.clusterIP%3DNone";
     assert_eq!(server.get(services).await.code, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn review_as_a_table_is_not_acceptable() {
+    let server = Server::with_kinds().await;
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}).to_string();
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    for (accept, want) in [("application/json", 201), (table, 406)] {
+        let headers = [("accept", accept), ("content-type", "application/json")];
+        assert_eq!(server.raw("POST", reviews, &headers, &review).await.status(), want, "{accept}");
+    }
+}

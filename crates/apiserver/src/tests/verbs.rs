@@ -437,6 +437,20 @@ async fn a_blocking_dependent_holds_its_owner() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn circle_of_owners_is_deleted_in_the_foreground() {
+    let server = Server::new();
+    let first = server.post(WIDGETS, &widget("first")).await.expect(201);
+    let second = server.post(WIDGETS, &owned("second", &first, true)).await.expect(201);
+    let third = server.post(WIDGETS, &owned("third", &second, true)).await.expect(201);
+    let owners = owned("first", &third, true)["metadata"]["ownerReferences"].clone();
+    server.patch(&at("first"), MERGE, &json!({"metadata": {"ownerReferences": owners}})).await.expect(200);
+    server.delete(&format!("{}?propagationPolicy=Foreground", at("first"))).await.expect(200);
+    for name in ["first", "second", "third"] {
+        assert_eq!(server.get(&at(name)).await.code, 404, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn dependent_without_any_owner_is_deleted_and_with_one_left_is_kept() {
     let server = Server::new();
     let ghost = json!({"metadata": {"name": "ghost", "uid": "no-such-uid"}});

@@ -1,0 +1,187 @@
+//! Upstream's own conformance specs of sig-api-machinery, on the embedded API server and on a real one.
+//!
+//! A spec does not apply where it needs what an API server alone does not have: Pods that run, or a controller other than those for
+//! garbage and namespaces ([`NOT_APPLICABLE`]). All others are run, each by upstream's code, unchanged (`machinery/`), in a process and
+//! on a server of its own. Those that are known to fail say why ([`UNSERVED`]); one that passes nevertheless is an error, too.
+//!
+//! `make conformance-apiserver` builds what is needed and runs it. It writes `machinery.tsv`: each spec with its result on the
+//! embedded server, from which `tests/crates.rs` makes the table in the README of the crate. With `MACHINERY_REAL=1` and a control
+//! plane (`make fixture`) the same specs then run on that. `MACHINERY=Watchers` chooses specs.
+#![allow(clippy::unwrap_used)]
+
+mod machinery_report;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use apimachinery::clock::SystemClock;
+use futures::{StreamExt, stream};
+use machinery_report::{Outcome, Spec};
+use testkit::embedded::{Served, server};
+use testkit::fixture;
+use testkit::fixture::cluster::binary;
+use testkit::fixture::control_plane::{ControlPlane, Extras};
+use testkit::harness::{block_on, is_required};
+
+const QUOTAS: &str = "needs the controller of quotas";
+const ACCOUNTS: &str = "waits for a ServiceAccount's controller";
+const REPLICATION: &str = "needs the controller of ReplicationControllers";
+const DEPLOYMENTS: &str = "needs the controller of Deployments";
+
+/// Specs that do not apply, by the start of their names, and why.
+const NOT_APPLICABLE: [(&str, &str); 16] = [
+    ("AdmissionWebhook", "the webhook is a Pod"),
+    ("CustomResourceConversionWebhook", "the webhook is a Pod"),
+    ("CustomResourceFieldSelectors", "the webhook is a Pod"),
+    ("Aggregator", "the aggregated server is a Pod"),
+    ("Garbage collector should delete RS created by deployment", DEPLOYMENTS),
+    ("Garbage collector should orphan RS created by deployment", DEPLOYMENTS),
+    ("Garbage collector should delete pods created by rc", REPLICATION),
+    ("Garbage collector should keep the rc around", REPLICATION),
+    ("Garbage collector should not delete dependents", REPLICATION),
+    ("Garbage collector should orphan pods created by rc", REPLICATION),
+    ("Namespaces should ensure that all pods are removed", "needs a Pod that runs"),
+    ("Namespaces should ensure that all services are removed", ACCOUNTS),
+    ("OrderedNamespaceDeletion", ACCOUNTS),
+    ("ResourceQuota should create", QUOTAS),
+    ("ResourceQuota should verify", QUOTAS),
+    ("ResourceQuota should apply changes to a resourcequota status", QUOTAS),
+];
+
+const VERSIONS: &str = "a definition with several versions is refused";
+const AGGREGATION: &str = "no aggregation layer (`apiregistration.k8s.io`)";
+const EXPRESSIONS: &str = "expressions of admission policies are not evaluated";
+const OPENAPI: &str = "`/openapi/v2` is empty";
+
+/// Specs that apply and fail, by the start of their names, and why.
+const UNSERVED: [(&str, &str); 17] = [
+    ("AggregatedDiscovery should support aggregated discovery interface for CRDs", ""),
+    ("AggregatedDiscovery should support aggregated discovery interface", AGGREGATION),
+    ("AggregatedDiscovery should support raw aggregated discovery endpoint", AGGREGATION),
+    (
+        "CustomResourceDefinition resources custom resource defaulting",
+        "defaults of a definition do not apply to what is stored already",
+    ),
+    ("CustomResourcePublishOpenAPI removes definition", VERSIONS),
+    ("CustomResourcePublishOpenAPI updates the published spec", VERSIONS),
+    ("CustomResourcePublishOpenAPI works for multiple CRDs of same group but different", VERSIONS),
+    ("CustomResourcePublishOpenAPI", OPENAPI),
+    ("Discovery should locate", AGGREGATION),
+    ("FieldValidation should create/apply", VERSIONS),
+    ("FieldValidation should detect duplicates in a CR", VERSIONS),
+    ("FieldValidation should detect unknown metadata fields in both", VERSIONS),
+    ("MutatingAdmissionPolicy should mutate", EXPRESSIONS),
+    ("Servers with support for API chunking", "PodTemplates are not served"),
+    ("StorageVersionMigration", "StorageVersionMigrations are not served"),
+    ("ValidatingAdmissionPolicy should support", ""),
+    ("ValidatingAdmissionPolicy should", EXPRESSIONS),
+];
+
+/// Seconds for one spec. What passes on kube-apiserver takes less, but for one that waits for a compaction.
+const SECONDS: u32 = 90;
+/// How many run at a time, on servers of their own.
+const AT_A_TIME: usize = 3;
+
+fn main() -> ExitCode {
+    match block_on(run()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            println!("machinery: FAILED: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a table says of a spec; a row without a reason is an exception from the rows after it.
+fn reason(table: &[(&'static str, &'static str)], spec: &Spec) -> Option<&'static str> {
+    table.iter().find(|(start, _)| spec.name.starts_with(start)).map(|(_, why)| *why).filter(|why| !why.is_empty())
+}
+
+async fn run() -> Result<(), String> {
+    let version = std::fs::read_to_string(testkit::repository().join("tests/controlplane/kubernetes-version"));
+    let release = version.map_err(|error| error.to_string())?.trim().to_owned();
+    let program = binary(&format!("{release}/machinery.test"))?;
+    let chosen = std::env::var("MACHINERY").unwrap_or_default();
+
+    let program = program.as_path();
+    let specs = list(program)?;
+    let applied = |spec: &&Spec| reason(&NOT_APPLICABLE, spec).is_none() && spec.name.contains(&chosen);
+    let outcomes: Vec<(&Spec, Outcome)> = stream::iter(specs.iter().filter(applied))
+        .map(|spec| async move {
+            let embedded = Served::start(server(Arc::new(SystemClock))).await;
+            let flags = ["--e2e-verify-service-account=false"];
+            (spec, run_one(program, embedded.kubeconfig(), &flags, spec).await)
+        })
+        .buffered(AT_A_TIME)
+        .inspect(|(spec, outcome)| println!("{} {outcome}", spec.name))
+        .collect()
+        .await;
+    let passed = outcomes.iter().filter(|(_, outcome)| outcome.has_passed).count();
+    println!("machinery: {passed} of {} that apply passed, of {}", outcomes.len(), specs.len());
+    let surprises: Vec<String> = outcomes
+        .iter()
+        .filter(|(spec, outcome)| outcome.has_passed == reason(&UNSERVED, spec).is_some())
+        .map(|(spec, outcome)| format!("{}: {outcome}", spec.name))
+        .collect();
+    if chosen.is_empty() {
+        let path = testkit::repository().join("tests/conformance/machinery.tsv");
+        std::fs::write(&path, recorded(&release, &specs, &outcomes)).map_err(|error| error.to_string())?;
+    }
+    if is_required("MACHINERY_REAL") {
+        let plane = ControlPlane::start_with(&fixture::find()?, Extras::AllControllers).await?;
+        // One after the other: they share the server.
+        for (spec, _) in &outcomes {
+            let outcome = run_one(program, &plane.admin_kubeconfig(), &[], spec).await;
+            println!("on the real API server: {} {outcome}", spec.name);
+        }
+    }
+    if surprises.is_empty() { Ok(()) } else { Err(format!("not as expected:\n{}", surprises.join("\n"))) }
+}
+
+/// The lines of `machinery.tsv`: file, spec, result.
+fn recorded(release: &str, specs: &[Spec], outcomes: &[(&Spec, Outcome)]) -> String {
+    let head = format!("# {release}: file, spec, result on the embedded API server; by make conformance-apiserver\n");
+    let lines = specs.iter().map(|spec| {
+        let outcome = outcomes.iter().find(|(run, _)| *run == spec);
+        let result = match (reason(&NOT_APPLICABLE, spec), outcome) {
+            (Some(why), _) => format!("does not apply: {why}"),
+            (None, Some((_, outcome))) if outcome.has_passed => "passed".to_owned(),
+            _ => format!("failed: {}", reason(&UNSERVED, spec).unwrap_or("not known")),
+        };
+        format!("{}\t{}\t{result}\n", spec.file, spec.name)
+    });
+    std::iter::once(head).chain(lines).collect()
+}
+
+/// All specs, by file and line.
+fn list(program: &Path) -> Result<Vec<Spec>, String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let report = directory.path().join("report.json");
+    let mut command = Command::new(program);
+    command.args(["--ginkgo.dry-run", "--provider=skeleton", "--kubeconfig=/dev/null"]);
+    command.arg(format!("--ginkgo.json-report={}", report.display())).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().map_err(|error| format!("{}: {error}", program.display()))?;
+    machinery_report::specs(&report)
+}
+
+/// Runs one spec in a process of its own, because one that fails in a goroutine ends its process.
+async fn run_one(program: &Path, kubeconfig: &Path, flags: &[&str], spec: &Spec) -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let report: PathBuf = directory.path().join("report.json");
+    let mut command = Command::new("timeout");
+    command
+        .arg((SECONDS + 15).to_string())
+        .arg(program)
+        .arg(format!("--ginkgo.focus={}", regex::escape(&spec.text)))
+        .arg(format!("--ginkgo.timeout={SECONDS}s"))
+        .arg(format!("--ginkgo.json-report={}", report.display()))
+        .args(["--ginkgo.no-color", "--provider=skeleton"])
+        .arg(format!("--kubeconfig={}", kubeconfig.display()))
+        .args(flags)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // On another thread, since this one may be the server's. The report says what the exit code does not.
+    let _ = tokio::task::spawn_blocking(move || command.status()).await;
+    machinery_report::outcome(&report, spec)
+}
