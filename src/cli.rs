@@ -14,6 +14,7 @@ mod completion;
 mod crd;
 pub mod dispatch;
 pub mod explain;
+pub mod failure;
 pub mod findings;
 pub mod freeze;
 pub mod generated_files;
@@ -43,7 +44,7 @@ use crate::terminal::PlainText;
 use cluster::{ControllerFlags, Scope};
 use explain::read::Target;
 use options::cluster::Since;
-use output::{Format, Report, render};
+use output::{Format, Report, Screen, render};
 
 /// A complete and validated command.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,12 +124,14 @@ pub enum CliError {
     Runtime(std::io::Error),
 }
 
-/// Runs a command. What a command says before it ends goes to `print`, which returns false if that cannot be written.
+/// Runs a command. What a command says before it ends goes to `print`, which returns false if that cannot be written. `screen` is the
+/// terminal that shows the answer, if one does.
 ///
 /// # Errors
 /// See [`CliError`].
 pub fn run(
     command: &Command,
+    screen: Option<Screen>,
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<Answer, CliError> {
@@ -160,9 +163,12 @@ pub fn run(
         }
         Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock), *format),
         Command::Slots(scope, since, flags, format) => report(slots::read(scope, flags, *since, clock), *format),
-        Command::List(scope, flags, format) => report(list::list(scope, flags, clock), *format),
+        Command::List(scope, flags, format) => {
+            let text = wait(list::list(scope, flags, clock))?.shown(*format, screen);
+            Ok(Answer { text, is_good: true })
+        }
         Command::Watch(scope, flags, format) => {
-            wait(list::watch(scope, flags, *format, clock, print))?;
+            wait(list::watch(scope, flags, *format, screen, clock, print))?;
             Ok(Answer { text: PlainText::default(), is_good: true })
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),

@@ -45,7 +45,10 @@ use self::kubeconfig::{Access, Kubeconfig, KubeconfigError};
 use self::manifests::{Manifest, ManifestError};
 use self::options::DevConfig;
 use self::output::Output;
+use self::view::Judge;
 use self::virtual_time::VirtualTime;
+use crate::api::batch_v1::CronJob;
+use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, ResourceKind};
 use crate::cache::Informer;
 use crate::server::{ServerError, Tls, TlsParameters, TlsSource, bind};
@@ -87,7 +90,8 @@ pub type Page = (watch::Receiver<String>, BoxFuture<'static, ()>);
 pub type StartPage =
     fn(Client, PathBuf, SharedClock, CancellationToken) -> BoxFuture<'static, Result<Page, ServerError>>;
 
-/// Runs a cluster until `stop`. Messages go to `output`, with a live view if `live`, and with a page if there is one to start.
+/// Runs a cluster until `stop`. Messages go to `output`, with a live view if `live`, in which `judge` says the state of a CronJob, and
+/// with a page if there is one to start.
 ///
 /// # Errors
 /// One sentence with the cause.
@@ -96,10 +100,11 @@ pub fn run(
     output: Output,
     live: bool,
     start_page: Option<StartPage>,
+    judge: Judge,
     stop: CancellationToken,
 ) -> BoxFuture<'static, Result<(), DevError>> {
     // Boxed, so that it is compiled here, once, and not again in the binary.
-    run_cluster(config, output, live, start_page, stop).boxed()
+    run_cluster(config, output, live, start_page, judge, stop).boxed()
 }
 
 async fn run_cluster(
@@ -107,6 +112,7 @@ async fn run_cluster(
     output: Output,
     live: bool,
     start_page: Option<StartPage>,
+    judge: Judge,
     stop: CancellationToken,
 ) -> Result<(), DevError> {
     let virtual_time = virtual_time(&config)?;
@@ -137,20 +143,19 @@ async fn run_cluster(
 
     let ends = CancellationToken::new();
     let listening = tokio::spawn(bound.serve_https(tls, guard::router(&server, &access.token), ends.clone()));
-    let news = Arc::new(show::News::new(Arc::clone(&clock), output.clone(), live));
+    let cron_jobs = cron_jobs(&server, &config.controllers, seed.wrapping_add(4));
+    let stores = cron_jobs.iter().map(Informer::store).collect();
+    let news = Arc::new(show::News::new(Arc::clone(&clock), output.clone(), live, stores));
     let settings = kubelet::Settings { duration: config.job_duration, failure_rate: config.job_failure_rate, seed };
     let cluster_config = cluster::Config { clock: Arc::clone(&clock), seed, settings, controllers: running.to_vec() };
     // Requests from outside and the view stay on this runtime, so that their timeouts are real.
     let entered = virtual_time.as_ref().map(VirtualTime::enter);
     let mut cluster = Cluster::start(&server, &cluster_config, vec![Arc::clone(&news) as _]);
     drop(entered);
-    let of_jobs = config.controllers.iter().filter(|controller_kind| controller_kind.child.kind == "Job");
-    let informer = |controller_kind: &ControllerKind| {
-        Informer::new(server.client(), &[], seed.wrapping_add(4)).of_resource(controller_kind.parent)
-    };
     let shown = show::Show {
-        cron_jobs: of_jobs.map(informer).collect(),
-        jobs: Arc::clone(&cluster.jobs),
+        cron_jobs,
+        jobs: Informer::new(server.client(), &[], seed.wrapping_add(5)),
+        judge,
         news,
         header: header(addr, kubeconfig.path(), running),
         links: serve_page(start_page, server.client(), kubeconfig.path(), &clock, &ends).await?,
@@ -182,6 +187,20 @@ async fn run_cluster(
         (None, Some(error)) => Err(DevError::Output(error)),
         (None, None) => stopped.map_err(DevError::from),
     }
+}
+
+/// The CronJobs of each kind that starts Jobs, as the controller reads them.
+fn cron_jobs(server: &ApiServer, controllers: &[ControllerKind], seed: u64) -> Vec<Informer<CronJob>> {
+    let of_jobs = controllers.iter().filter(|controller_kind| controller_kind.child.kind == "Job");
+    let informer = |controller_kind: &ControllerKind| {
+        let policies = PolicyOptions::default();
+        let informer = Informer::new(server.client(), &[], seed).of_resource(controller_kind.parent);
+        informer.selecting(move |cron_job: &mut CronJob| {
+            policies.apply(cron_job);
+            true
+        })
+    };
+    of_jobs.map(informer).collect()
 }
 
 /// Serves the page until `ends`, and returns its links.

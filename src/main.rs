@@ -21,6 +21,7 @@ use cronjob_controller::cli::generated_files;
 use cronjob_controller::cli::kubectl::Program;
 #[cfg(feature = "ui")]
 use cronjob_controller::cli::options::ui::UiConfig;
+use cronjob_controller::cli::output::Screen;
 use cronjob_controller::cli::shadow::{self, ShadowConfig, ShadowError};
 #[cfg(feature = "dev")]
 use cronjob_controller::dev::{self, StartPage, live_terminal, options::DevConfig, output::Output};
@@ -74,7 +75,9 @@ fn run_dev(config: DevConfig) -> ExitCode {
     } else {
         logging::init(verbosity, format)
     };
-    until_stopped(logging, &mut Builder::new_multi_thread(), |stop| dev::run(config, output, live, PAGE, stop))
+    until_stopped(logging, &mut Builder::new_multi_thread(), |stop| {
+        dev::run(config, output, live, PAGE, cli::explain::judge, stop)
+    })
 }
 
 /// The page of `dev`, where this build has one.
@@ -91,7 +94,10 @@ const PAGE: Option<StartPage> = {
 #[cfg(feature = "ui")]
 fn run_ui(config: UiConfig) -> ExitCode {
     let logging = logging::init(0, LogFormat::Text);
-    until_stopped(logging, &mut Builder::new_multi_thread(), |stop| ui::run(config, Output::new(stdout()), stop))
+    let program = std::env::args_os().next().map_or(Program::Controller, |name| Program::of(&name)).said();
+    until_stopped(logging, &mut Builder::new_multi_thread(), |stop| {
+        ui::run(config, program, Output::new(stdout()), stop)
+    })
 }
 
 /// Watches the controller in charge, and says what this one would have done.
@@ -213,13 +219,21 @@ fn answer(command: &cli::Command) -> ExitCode {
             false
         }
     };
-    match cli::run(command, &SystemClock, &mut goes_on) {
+    match cli::run(command, screen(), &SystemClock, &mut goes_on) {
         Ok(answer) => answered(&answer, printed),
         Err(error) => {
             print_error(&[error.to_string()]);
             ExitCode::FAILURE
         }
     }
+}
+
+/// The terminal that shows the output, if one does.
+fn screen() -> Option<Screen> {
+    let out = stdout();
+    let width = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out).ok())??.ws_col;
+    let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    (width > 0).then(|| Screen { width: usize::from(width), colour })
 }
 
 /// Prints the answer, if there is one to print; `printed` is how the output before it went.

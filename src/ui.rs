@@ -4,12 +4,14 @@
 //! to tabs that have opened a printed link (`access`, `guard`). It needs nothing from another host. Every answer comes from the
 //! parser, the rehearsal and the statistics of the controller; the page only draws. Text of objects is never HTML.
 //!
-//! Modules: `source` keeps the facts, `model` computes the rows. `query` selects, `heat`, `timeline` and `detail` answer, `api`
+//! Modules: `source` keeps the facts, `connection` knows since when they are old, `model` computes the rows. `query` selects, `banners`, `heat`, `timeline` and `detail` answer, `api`
 //! serves the answers. `open` sends a browser to the page. `assets` has the page; its library is vendored by version and digest
 //! (assets/vendor/README.md).
 
 mod access;
 mod api;
+mod banners;
+mod connection;
 mod detail;
 mod guard;
 mod heat;
@@ -38,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::access::Access;
-use self::model::Board;
+use self::model::{Board, Shell};
 use self::open::{OpenError, Redirect};
 use self::source::Source;
 use crate::cli::CliError;
@@ -46,6 +48,7 @@ use crate::cli::options::ui::{Origin, UiConfig};
 use crate::dev::Page;
 use crate::dev::manifests::ManifestError;
 use crate::dev::output::Output;
+use crate::options::PROGRAM;
 use crate::server::{Bound, ServerError, bind, not_found};
 use crate::terminal::shell_word;
 
@@ -66,16 +69,26 @@ pub enum UiError {
     Output(#[source] io::Error),
 }
 
-/// Serves the page until `stop`, and prints its links.
+/// Serves the page until `stop`, and prints its links. `program` is what starts this program, for the commands on the page.
 ///
 /// # Errors
 /// One sentence with the cause.
-pub fn run(config: UiConfig, output: Output, stop: CancellationToken) -> BoxFuture<'static, Result<(), UiError>> {
+pub fn run(
+    config: UiConfig,
+    program: &'static str,
+    output: Output,
+    stop: CancellationToken,
+) -> BoxFuture<'static, Result<(), UiError>> {
     // Boxed, so that it is compiled here, once, and not again in the binary.
-    serve(config, output, stop).boxed()
+    serve(config, program, output, stop).boxed()
 }
 
-async fn serve(config: UiConfig, output: Output, stop: CancellationToken) -> Result<(), UiError> {
+async fn serve(
+    config: UiConfig,
+    program: &'static str,
+    output: Output,
+    stop: CancellationToken,
+) -> Result<(), UiError> {
     let clock: SharedClock = Arc::new(SystemClock);
     let UiConfig { origin, port, open, zone, seed } = config;
     let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)).await?.for_dev();
@@ -89,7 +102,7 @@ async fn serve(config: UiConfig, output: Output, stop: CancellationToken) -> Res
             (source, Some(informers), flags(scope.kubeconfig.as_deref(), scope.context.as_deref()))
         }
     };
-    let board = Board::new(Arc::clone(&source), zone, seed, clock, flags);
+    let board = Board::new(Arc::clone(&source), zone, seed, Arc::clone(&clock), Shell { program, flags });
     if source.is_files() {
         board.refresh();
     }
@@ -112,7 +125,7 @@ async fn serve(config: UiConfig, output: Output, stop: CancellationToken) -> Res
     tasks.spawn(async move { output.say_changes("", links, &ends).await });
     tasks.spawn(board.run(stop.clone()));
     if let Some(informers) = informers {
-        tasks.spawn(informers.run(source, stop.clone()));
+        tasks.spawn(informers.run(source, clock, stop.clone()));
     }
     bound.serve_http(router, stop).await;
     tasks.close();
@@ -154,13 +167,14 @@ async fn start_beside(
     let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await?.for_dev();
     let seed = "".into();
     let (source, informers) = Source::of_cluster(client, None, &seed);
-    let board = Board::new(Arc::clone(&source), Zone::UTC, seed, clock, flags(Some(&kubeconfig), None));
+    let shell = Shell { program: PROGRAM, flags: flags(Some(&kubeconfig), None) };
+    let board = Board::new(Arc::clone(&source), Zone::UTC, seed, Arc::clone(&clock), shell);
     let (access, router) = page(&bound, Arc::clone(&board));
     let work = async move {
         let opened = cancel.clone();
         let shown = async move {
             if opened.run_until_cancelled(board.opened.cancelled()).await.is_some() {
-                tokio::join!(Arc::clone(&board).run(opened.clone()), informers.run(source, opened));
+                tokio::join!(Arc::clone(&board).run(opened.clone()), informers.run(source, clock, opened));
             }
         };
         tokio::join!(shown, bound.serve_http(router, cancel));
@@ -191,7 +205,7 @@ const INDEX: &str = include_str!("ui/assets/index.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page.
-const ASSETS: [(&str, &str, &str); 12] = [
+const ASSETS: [(&str, &str, &str); 14] = [
     ("style.css", "text/css; charset=utf-8", include_str!("ui/assets/style.css")),
     ("icon.svg", "image/svg+xml", include_str!("ui/assets/icon.svg")),
     ("app.js", SCRIPT, include_str!("ui/assets/app.js")),
@@ -199,6 +213,8 @@ const ASSETS: [(&str, &str, &str); 12] = [
     ("state.js", SCRIPT, include_str!("ui/assets/state.js")),
     ("words.js", SCRIPT, include_str!("ui/assets/words.js")),
     ("table.js", SCRIPT, include_str!("ui/assets/table.js")),
+    ("strip.js", SCRIPT, include_str!("ui/assets/strip.js")),
+    ("logs.js", SCRIPT, include_str!("ui/assets/logs.js")),
     ("heat.js", SCRIPT, include_str!("ui/assets/heat.js")),
     ("timeline.js", SCRIPT, include_str!("ui/assets/timeline.js")),
     ("detail.js", SCRIPT, include_str!("ui/assets/detail.js")),

@@ -286,6 +286,11 @@ impl Job {
         self.start_time.unwrap_or(self.creation_timestamp)
     }
 
+    /// When it ended, however it ended, as far as its status says; `None` for one that runs.
+    pub fn ended(&self) -> Option<DateTime<Utc>> {
+        self.finished.and_then(|_| self.completion_time.or(self.failed_at))
+    }
+
     /// Whether it exists and its controller has yet to start it. A suspended one is not to be started.
     pub fn awaits_start(&self) -> bool {
         self.start_time.is_none() && self.finished.is_none() && !self.suspended && !self.deleting

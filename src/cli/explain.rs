@@ -5,12 +5,16 @@
 //! next run depends on an earlier event (a Job ends, a user resumes the CronJob), that case is rehearsed, too. Pure,
 //! except for [`read`].
 
+mod due;
+mod failing;
 mod held;
 pub mod in_charge;
 mod jobs;
 pub mod lease;
 pub mod read;
 pub(in crate::cli) mod rehearsal;
+mod remedy;
+pub mod state;
 mod text;
 mod timing;
 pub(crate) mod watched;
@@ -22,7 +26,7 @@ use schedule::missed::is_never_due;
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 
-use super::output::{count, moment, stretch};
+use super::output::{count, moment};
 use super::restrictions::Freeze;
 use super::unfinished::Unfinished;
 #[cfg(feature = "ui")]
@@ -30,48 +34,18 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
+#[cfg(feature = "dev")]
+use crate::dev::view::{Condition, Tone};
+pub use failing::NoSuccess;
 use held::first_of;
 pub(super) use held::{Resumed, Resumption, resumed, some_of};
 pub use in_charge::InCharge;
 pub use read::Facts;
 use read::Said;
 use rehearsal::Rehearsal;
-
-/// The state of a CronJob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum State {
-    /// It is being deleted.
-    BeingDeleted,
-    /// Its Namespace is frozen.
-    Frozen,
-    /// `spec.timeZone` is not a known zone.
-    UnknownTimeZone,
-    /// `spec.suspend` is true, or the annotation in its place.
-    Suspended,
-    /// `spec.schedule` cannot be parsed.
-    UnparseableSchedule,
-    /// A policy annotation cannot be read, or cannot be combined with another setting.
-    BadPolicy,
-    /// The schedule has no future time.
-    NeverFires,
-    /// A run is due, and a running one blocks it.
-    Blocked,
-    /// The last runs failed, and nothing starts until one succeeds or they are deleted.
-    Paused,
-    /// A run is due, and a Job of another owner has its name.
-    NameTaken,
-    /// A run is due, and the template cannot become a Job.
-    BadTemplate,
-    /// A run has just come due.
-    Starting,
-    /// A run is due, and no controller has started it.
-    Overdue,
-    /// Nothing is due until the next run, and the last run that ended has failed.
-    Failing,
-    /// Nothing is due until the next run.
-    Waiting,
-}
+#[cfg(feature = "ui")]
+pub(crate) use remedy::Remedy;
+pub use state::{State, Urgency};
 
 /// An explanation.
 #[derive(Debug, Serialize)]
@@ -88,6 +62,16 @@ pub struct Explanation {
     /// The answer alone.
     #[serde(skip)]
     pub(crate) why: String,
+    /// Who runs it.
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page shows it apart"))]
+    pub(crate) who: String,
+    /// Its state by its schedule and what holds it, whatever its last runs did.
+    #[serde(skip)]
+    pub(crate) by_schedule: State,
+    /// Since when it has had no success, if it fails or if its runs do not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_success: Option<NoSuccess>,
     /// The lines of the annotation that replaces `spec.schedule`, on one line; else `spec.schedule`.
     pub(crate) schedule: String,
     /// The zone of the schedule; `None` for `@every` and for an unreadable zone.
@@ -102,19 +86,37 @@ pub struct Explanation {
     pub(crate) active: Vec<Active>,
     /// What keeps the first of them from ending.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unfinished: Option<Unfinished>,
+    pub(crate) unfinished: Option<Unfinished>,
     /// The freeze of its Namespace, if it has that state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) freeze: Option<Freeze>,
+    /// Why the last run that ended failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<super::failure::Failure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_run: Option<NextRun>,
     /// Further remarks.
     notes: Vec<String>,
     /// The Warnings that a controller recorded, newest first.
-    pub(super) warnings: Vec<Said>,
+    pub(crate) warnings: Vec<Said>,
     /// When the oldest run that has not started became due, its delay of `spread` included.
     #[serde(skip)]
     pub(crate) due_since: Option<DateTime<Utc>>,
+    /// The Job that a sync would create, whether or not another object has its name.
+    #[serde(skip)]
+    wanted: Option<String>,
+    /// The lease of its controller, if no process has held it for some time.
+    #[serde(skip)]
+    pub(crate) abandoned_lease: Option<String>,
+    /// When that lease was last renewed.
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page says it apart"))]
+    pub(crate) abandoned_since: Option<String>,
+    /// What kubectl calls its kind, and the kind of what it starts.
+    #[serde(skip)]
+    resource: String,
+    #[serde(skip)]
+    noun: &'static str,
     #[serde(skip)]
     now: DateTime<Utc>,
 }
@@ -124,6 +126,9 @@ pub struct Explanation {
 pub(crate) struct LastRun {
     pub time: DateTime<FixedOffset>,
     pub job: String,
+    /// Whether the Job still exists.
+    #[serde(skip)]
+    pub exists: bool,
     pub outcome: String,
 }
 
@@ -157,6 +162,21 @@ pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
     Case::new(facts, local, now).explain()
 }
 
+/// The state of a CronJob with these Jobs, of which its own controller is in charge.
+#[cfg(feature = "dev")]
+pub fn judge(cron_job: &Arc<CronJob>, jobs: Vec<Arc<Job>>, local: Zone, now: DateTime<Utc>) -> Condition {
+    let (in_charge, warnings) = (InCharge::Own, Ok(Vec::new()));
+    let cron_job = Arc::clone(cron_job);
+    let facts = Facts { cron_job, in_charge, jobs, warnings, lease: None, namespace_unread: None };
+    let state = explain(&facts, local, now).state;
+    let tone = match state.urgency() {
+        Urgency::Fine => Tone::Fine,
+        Urgency::Stopped => Tone::Stopped,
+        _ => Tone::Bad,
+    };
+    Condition { rank: state.urgency() as u8, label: state.label(), tone, is_held: state.is_held() }
+}
+
 /// A CronJob that is being explained.
 pub(crate) struct Case<'a> {
     facts: &'a Facts,
@@ -179,11 +199,16 @@ impl<'a> Case<'a> {
 
     /// The explanation.
     pub(crate) fn explain(&self) -> Explanation {
-        let (state, why) = self.verdict();
+        let (by_schedule, why) = self.verdict();
+        let (state, why) = match by_schedule {
+            State::Starting | State::Waiting => self.by_results(by_schedule, why),
+            _ => (by_schedule, why),
+        };
         let controller = self.facts.in_charge;
         let who = controller.sentence(self.cron_job, self.facts.lease.as_ref(), self.now);
         let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
+        let abandoned = || self.facts.lease.as_ref().filter(|lease| lease.is_abandoned(self.now));
         let active = |job: &&Arc<Job>| Active {
             name: job.name.name.to_string(),
             since: at(job.began()),
@@ -195,7 +220,10 @@ impl<'a> Case<'a> {
             name: cron_job.name.name.to_string(),
             controller,
             state,
+            by_schedule,
+            no_success: (state.urgency() == Urgency::Failed).then(|| self.no_success()),
             summary: format!("{who} {why}"),
+            who,
             why,
             schedule: self.written_schedule().to_owned(),
             time_zone: self.schedule().and_then(Schedule::zone).map(Zone::name),
@@ -205,10 +233,16 @@ impl<'a> Case<'a> {
             active: self.running().iter().map(active).collect(),
             unfinished: None,
             freeze: (state == State::Frozen).then(|| Freeze::of(cron_job, self.zone, self.now)).flatten(),
+            failure: None,
             next_run: self.next_run(state),
             notes: self.notes(state),
             warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
             due_since: self.due_since(),
+            wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
+            abandoned_lease: abandoned().map(|lease| lease.name.clone()),
+            abandoned_since: abandoned().and_then(|lease| lease.record.renew_time).map(|time| self.moment(time)),
+            resource: resource(cron_job),
+            noun: self.noun(),
             now: self.now,
         }
     }
@@ -253,6 +287,18 @@ impl<'a> Case<'a> {
     /// The newest slot that was started, even if the status does not have it yet.
     pub(crate) fn last_slot(&self) -> Option<DateTime<Utc>> {
         self.facts.last_slot()
+    }
+
+    fn waiting(&self) -> (State, String) {
+        if let Some(text) = self.unstarted() {
+            return (State::NotStarted, format!("{text} The next run is not due yet."));
+        }
+        let text = if self.last_slot().is_none() {
+            "It has not run yet and waits for its first run."
+        } else {
+            "It runs on schedule and waits for the next run."
+        };
+        (State::Waiting, text.to_owned())
     }
 
     /// The newest slot that was started or decided, else the creation.
@@ -320,9 +366,9 @@ impl<'a> Case<'a> {
             return (State::Paused, self.paused());
         }
         match self.sync.settlement.verdict {
-            Verdict::Skipped(Skip::Forbid(_)) => (State::Blocked, self.blocked("concurrencyPolicy is Forbid")),
-            Verdict::Skipped(Skip::MaxConcurrent(_)) => (State::Blocked, self.blocked(&self.at_limit())),
-            Verdict::Skipped(Skip::Replacing(_)) => (State::Blocked, self.blocked(held::REPLACES)),
+            Verdict::Skipped(Skip::Forbid(_)) => self.blocked("concurrencyPolicy is Forbid"),
+            Verdict::Skipped(Skip::MaxConcurrent(_)) => self.blocked(&self.at_limit()),
+            Verdict::Skipped(Skip::Replacing(_)) => self.blocked(held::REPLACES),
             Verdict::Skipped(Skip::PassedOver(slot)) => (State::Waiting, self.passed_over(slot)),
             Verdict::Skipped(Skip::NameTaken(slot)) => (State::NameTaken, self.name_taken(slot)),
             Verdict::Skipped(Skip::Deadline(slot)) => (State::Waiting, self.too_late(slot)),
@@ -332,7 +378,7 @@ impl<'a> Case<'a> {
     }
 
     /// Running Jobs block the run, because of `rule`.
-    fn blocked(&self, rule: &str) -> String {
+    fn blocked(&self, rule: &str) -> (State, String) {
         let noun = self.noun();
         let blockers = self.running();
         let named = |job: &Arc<Job>| format!("{noun} {} {}", job.name.name, self.doing(job));
@@ -358,98 +404,18 @@ impl<'a> Case<'a> {
             None => String::new(),
         };
         let missed = self.skipped().map(|missed| format!(" {missed} skipped since.")).unwrap_or_default();
-        format!("It is blocked: {why}, and {rule}.{missed}{then}")
+        match self.stuck_since() {
+            Some(stuck) => {
+                (State::RunStuck, format!("{stuck} It blocks the next run: {why}, and {rule}.{missed}{then}"))
+            }
+            None => (State::Blocked, format!("It is blocked: {why}, and {rule}.{missed}{then}")),
+        }
     }
 
     fn deadline_of(&self, slot: DateTime<Utc>) -> String {
         let seconds = self.cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
         let end = seconds.and_then(|seconds| self.cron_job.due(slot).checked_add_signed(seconds));
         end.map(|end| format!(" (until {}, its startingDeadlineSeconds)", self.moment(end))).unwrap_or_default()
-    }
-
-    /// The number of runs since the last one that started.
-    fn skipped(&self) -> Option<String> {
-        match self.slots_since_the_last().take(MANY + 1).count() {
-            0 => None,
-            1 => Some("1 run was".to_owned()),
-            number if number > MANY => Some(format!("More than {MANY} runs were")),
-            number => Some(format!("{number} runs were")),
-        }
-    }
-
-    /// The slots that are due since the last one that started.
-    fn slots_since_the_last(&self) -> impl Iterator<Item = DateTime<Utc>> {
-        let schedule = self.schedule();
-        let (from, now) = (self.last_decided(), self.cron_job.nominal(self.now));
-        let next = move |t: DateTime<Utc>| schedule.and_then(|schedule| schedule.next_after(t));
-        std::iter::successors(next(from), move |t| next(*t)).take_while(move |t| *t <= now)
-    }
-
-    /// When the oldest run became due that could start, or is blocked.
-    fn due_since(&self) -> Option<DateTime<Utc>> {
-        let oldest = match self.sync.settlement.verdict {
-            Verdict::Started { slot, .. } => self.startable(slot).first().copied(),
-            Verdict::Skipped(Skip::Forbid(_) | Skip::NameTaken(_) | Skip::MaxConcurrent(_) | Skip::Replacing(_)) => {
-                self.slots_since_the_last().next()
-            }
-            _ => None,
-        };
-        oldest.map(|slot| self.cron_job.due(slot))
-    }
-
-    /// A run that a sync would start now.
-    fn due(&self, slot: DateTime<Utc>) -> (State, String) {
-        let due: Vec<DateTime<Utc>> = self.startable(slot);
-        let (oldest, late) = (self.moment(due[0]), self.now - self.cron_job.due(due[0]));
-        let (noun, slot) = (self.noun(), self.moment(slot));
-        let lease = self.facts.lease.as_ref();
-        if late <= LATE_AFTER && !lease.is_some_and(|lease| lease.is_abandoned(self.now)) {
-            return (State::Starting, format!("The run of {slot} is due and about to start."));
-        }
-        let what = match due.len() {
-            1 => format!("The run of {slot} has been due for {} and could start", stretch(late)),
-            number => {
-                let number = if number > MANY { format!("More than {MANY}") } else { number.to_string() };
-                let since = stretch(late);
-                format!(
-                    "{number} runs have not started, the first of them, of {oldest}, for {since}; that of {slot} could start"
-                )
-            }
-        };
-        let why = match lease {
-            Some(lease) if lease.is_expired(self.now) => lease.state(self.now),
-            Some(lease) => {
-                let state = lease.state(self.now);
-                format!(
-                    "{state}, so the API server refuses the {noun}, or this controller does not work on the CronJob"
-                )
-            }
-            None => format!("no controller works on it, or the API server refuses the {noun}"),
-        };
-        (State::Overdue, format!("{what}, but its {noun} does not exist: {why}."))
-    }
-
-    /// The slots, oldest first, that were due and could start without being started, up to `newest`, which is one of them.
-    fn startable(&self, newest: DateTime<Utc>) -> Vec<DateTime<Utc>> {
-        let spec = &self.cron_job.spec;
-        let forbids =
-            spec.concurrency_policy == ConcurrencyPolicy::Forbid || self.cron_job.limits().max_concurrent.is_some();
-        let nominal = |time: DateTime<Utc>| self.cron_job.nominal(time);
-        let deadline =
-            spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds).map(|limit| nominal(self.now) - limit);
-        let freed = self.children().filter(|_| forbids).filter_map(|job| job.completion_time).max().map(nominal);
-        // Under Forbid an earlier run blocks; the end of one that failed, or that is gone, is not known.
-        let unknown = |slot| self.job_of(slot).is_none_or(|job| job.completion_time.is_none());
-        if forbids && self.last_slot().is_some_and(unknown) {
-            return vec![newest];
-        }
-        let from = self.last_decided();
-        let from = [freed, deadline].into_iter().flatten().fold(from, DateTime::max);
-        let Some(schedule) = self.schedule() else { return vec![newest] };
-        let slots = std::iter::successors(schedule.next_after(from), |t| schedule.next_after(*t));
-        let mut slots: Vec<DateTime<Utc>> = slots.take_while(|slot| *slot < newest).take(MANY).collect();
-        slots.push(newest);
-        slots
     }
 
     fn name_taken(&self, slot: DateTime<Utc>) -> String {
@@ -468,35 +434,6 @@ impl<'a> Case<'a> {
         )
     }
 
-    fn waiting(&self) -> (State, String) {
-        let Some(slot) = self.last_slot() else {
-            return (State::Waiting, "It has not run yet and waits for its first run.".to_owned());
-        };
-        if let Some(text) = self.unstarted() {
-            return (State::Waiting, format!("{text} The next run is not due yet."));
-        }
-        let Some(job) = self.last_failure() else {
-            return (State::Waiting, "It runs on schedule and waits for the next run.".to_owned());
-        };
-        let which = if job.slot_of(self.cron_job) == Some(slot) { "run" } else { "run that ended" };
-        let (noun, name) = (self.noun(), &job.name.name);
-        let text =
-            format!("It runs on schedule, but the last {which} failed: {noun} {name}. It waits for the next run.");
-        (State::Failing, text)
-    }
-
-    /// The Job of the last run that ended, if it failed: the newest one has often just begun. Of a run whose Job is gone, the
-    /// status says when it succeeded.
-    fn last_failure(&self) -> Option<&Arc<Job>> {
-        self.job_of(self.last_slot()?)?;
-        let ended = self.children().filter(|job| job.finished.is_some());
-        let (_, job) =
-            ended.filter_map(|job| Some((job.slot_of(self.cron_job)?, job))).max_by_key(|(slot, _)| *slot)?;
-        let is_newer = |success| job.failed_at >= Some(success);
-        let failed = job.finished == Some(FinishedCondition::Failed);
-        (failed && self.cron_job.status.last_successful_time.is_none_or(is_newer)).then_some(job)
-    }
-
     /// The Job that was started for a slot, if it still exists.
     pub(crate) fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
         let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
@@ -505,9 +442,10 @@ impl<'a> Case<'a> {
 
     fn last_run(&self) -> Option<LastRun> {
         let slot = self.last_slot()?;
-        let outcome = self.outcome(self.job_of(slot));
+        let found = self.job_of(slot);
+        let (exists, outcome) = (found.is_some(), self.outcome(found));
         let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
-        Some(LastRun { time: self.zone.at(slot), job, outcome })
+        Some(LastRun { time: self.zone.at(slot), job, exists, outcome })
     }
 
     /// The next time, and what a sync would do then.
@@ -584,10 +522,17 @@ impl<'a> Case<'a> {
     }
 }
 
+/// What kubectl calls the kind: with its group where another group has the same name.
+fn resource(cron_job: &CronJob) -> String {
+    let kind = cron_job.controller_kind.parent;
+    let singular = kind.kind.to_ascii_lowercase();
+    if kind.group == "batch" { singular } else { format!("{singular}.{}", kind.group) }
+}
+
 /// The same Job, finished.
 fn over(job: &Arc<Job>) -> Arc<Job> {
     Arc::new(Job { finished: job.finished.or(Some(FinishedCondition::Failed)), ..Job::clone(job) })
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

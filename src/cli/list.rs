@@ -1,7 +1,10 @@
 //! The state of all CronJobs, the worst first.
 //!
-//! Guarantees: each state is that of `explain`. CronJobs in the same condition are sorted by namespace and name. Pure, except
-//! for [`watch`].
+//! Guarantees: each state is that of `explain`, and each cell of a strip is a slot of `explain --since`. CronJobs in the same condition
+//! are sorted by namespace and name. On a terminal no line is longer than the terminal, and the worst ones are last, above the
+//! prompt. Pure, except for [`watch`].
+
+mod table;
 
 use std::time::Duration;
 
@@ -12,52 +15,19 @@ use serde::Serialize;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Explanation, InCharge, State, explain, some_of};
-use super::output::{Format, Report, render, stretch};
+use super::explain::{Explanation, InCharge, NoSuccess, State, Urgency, some_of};
+use super::output::{Format, Report, Screen, render, stretch};
 use super::restrictions::Freeze;
+use super::slots::{History, Judged, STRIP};
 use crate::terminal::{self, PlainText};
 
 /// How often [`watch`] reads.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// How much attention a CronJob needs, the most first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Urgency {
-    /// A run is due, and no controller starts it.
-    Overdue,
-    /// It cannot run.
-    Stuck,
-    /// A running Job blocks a run that is due.
-    Blocked,
-    /// The last run that ended failed.
-    Failed,
-    /// It runs on schedule.
-    Fine,
-    /// A user has stopped it.
-    Stopped,
-}
-
-impl Urgency {
-    /// The urgency of what was explained.
-    pub(crate) fn of(explanation: &Explanation) -> Self {
-        let failed = explanation.last_failed_job.is_some();
-        match explanation.state {
-            State::Overdue => Self::Overdue,
-            State::Blocked => Self::Blocked,
-            State::Failing => Self::Failed,
-            State::Starting | State::Waiting if failed => Self::Failed,
-            State::Starting | State::Waiting => Self::Fine,
-            State::Suspended | State::BeingDeleted | State::Frozen => Self::Stopped,
-            _ => Self::Stuck,
-        }
-    }
-}
-
 /// Sorts explanations, the worst first.
 pub(super) fn sort(explanations: &mut [Explanation]) {
     explanations.sort_by(|a, b| {
-        let key = |explanation: &Explanation| Urgency::of(explanation);
+        let key = |explanation: &Explanation| explanation.state.urgency();
         key(a).cmp(&key(b)).then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
     });
 }
@@ -95,18 +65,26 @@ struct Entry {
     /// The freeze of its Namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     freeze: Option<Freeze>,
+    /// Since when it has had no success, if it fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_success: Option<NoSuccess>,
+    /// The newest slots, the oldest first.
+    #[serde(skip)]
+    strip: String,
 }
 
-impl From<Explanation> for Entry {
-    fn from(explanation: Explanation) -> Self {
-        let is_blocked = explanation.state == State::Blocked;
+impl Entry {
+    fn new(explanation: Explanation, strip: String) -> Self {
+        let is_blocked = explanation.state.urgency() == Urgency::Blocked;
         let (last_run, last_outcome) = explanation.last_run.map(|run| (run.time, run.outcome)).unzip();
         Self {
             namespace: explanation.namespace,
             name: explanation.name,
             controller: explanation.controller,
             state: explanation.state,
-            next_run: explanation.next_run.map(|run| run.time),
+            next_run: explanation.next_run.map(|run| run.time).filter(|_| !explanation.by_schedule.is_held()),
+            no_success: explanation.no_success,
+            strip,
             last_run,
             last_outcome,
             due_since: explanation.due_since,
@@ -118,23 +96,31 @@ impl From<Explanation> for Entry {
 
 /// Lists CronJobs as of `now`. `local` is the zone of the controller.
 pub fn listing(known: &[Known], local: Zone, now: DateTime<Utc>) -> Listing {
-    let mut explanations: Vec<Explanation> = known.iter().map(|known| explain(&known.facts, local, now)).collect();
-    sort(&mut explanations);
-    Listing { cron_jobs: explanations.into_iter().map(Entry::from).collect(), now }
+    let entry = |known: &Known| {
+        let history = History::new(known, local, now);
+        let strip = history.newest(STRIP).iter().map(Judged::letter).collect();
+        Entry::new(history.explanation, strip)
+    };
+    let mut cron_jobs: Vec<Entry> = known.iter().map(entry).collect();
+    cron_jobs.sort_by(|a, b| {
+        let key = |entry: &Entry| entry.state.urgency();
+        key(a).cmp(&key(b)).then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
+    });
+    Listing { cron_jobs, now }
 }
 
 impl Listing {
-    fn rows(&self) -> Vec<[String; 7]> {
-        let heading = ["CRONJOB", "CONTROLLER", "STATE", "NEXT", "LAST", "LATE", "BLOCKED BY"].map(str::to_owned);
+    fn rows(&self) -> Vec<table::Row> {
         let row = |entry: &Entry| {
             let none = || "-".to_owned();
             let last = entry.last_run.map(|time| format!("{} ago", stretch(self.now - time.to_utc())));
             let outcome = entry.last_outcome.as_ref().map(|outcome| format!(", {outcome}")).unwrap_or_default();
+            let next = |time: DateTime<FixedOffset>| format!("in {}", stretch(time.to_utc() - self.now));
             [
                 format!("{}/{}", entry.namespace, entry.name),
                 entry.controller.word().to_owned(),
-                state_name(entry.state),
-                entry.next_run.map_or_else(none, |time| format!("in {}", stretch(time.to_utc() - self.now))),
+                entry.state.label().to_owned(),
+                entry.next_run.map_or_else(none, next),
                 last.map_or_else(none, |last| last + &outcome),
                 entry.due_since.map_or_else(none, |since| stretch(self.now - since)),
                 if let Some(freeze) = &entry.freeze {
@@ -144,9 +130,21 @@ impl Listing {
                 } else {
                     some_of(entry.blocked_by.iter().cloned(), entry.blocked_by.len())
                 },
+                entry.strip.clone(),
             ]
         };
-        std::iter::once(heading).chain(self.cron_jobs.iter().map(row)).collect()
+        self.cron_jobs.iter().map(row).collect()
+    }
+
+    /// In the given format; a table fits the terminal, if there is one.
+    pub fn shown(&self, format: Format, screen: Option<Screen>) -> PlainText {
+        match screen.filter(|_| format == Format::Table && !self.cron_jobs.is_empty()) {
+            Some(screen) => {
+                let urgencies: Vec<Urgency> = self.cron_jobs.iter().map(|entry| entry.state.urgency()).collect();
+                table::on_screen(self.rows(), &urgencies, screen)
+            }
+            None => render(self, format),
+        }
     }
 }
 
@@ -155,13 +153,10 @@ impl Report for Listing {
         if self.cron_jobs.is_empty() {
             return vec!["There are no CronJobs.".to_owned()];
         }
-        terminal::columns(&self.rows())
+        let mut rows = self.rows();
+        rows.insert(0, table::COLUMNS.map(str::to_owned));
+        terminal::columns(&rows)
     }
-}
-
-/// The name of a state, as in JSON.
-pub(super) fn state_name(state: State) -> String {
-    serde_json::to_value(state).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Reads the CronJobs and lists them.
@@ -182,6 +177,7 @@ pub async fn watch(
     scope: &Scope,
     flags: &ControllerFlags,
     format: Format,
+    screen: Option<Screen>,
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<(), CliError> {
@@ -193,7 +189,7 @@ pub async fn watch(
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
         if before.as_ref() != Some(&seen) {
             let is_separated = before.is_none() || format != Format::Table || print(&PlainText::lines([""]));
-            if !is_separated || !print(&render(&listing, format)) {
+            if !is_separated || !print(&listing.shown(format, screen)) {
                 return Ok(());
             }
             before = Some(seen);

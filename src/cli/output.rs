@@ -37,6 +37,15 @@ impl Format {
     }
 }
 
+/// A terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// Its width in characters.
+    pub width: usize,
+    /// Whether to use colours.
+    pub colour: bool,
+}
+
 /// A report that can be printed in each format.
 pub trait Report: Serialize {
     /// The lines for people.

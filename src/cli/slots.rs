@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 use apimachinery::clock::Clock;
 use apimachinery::steps;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
-use schedule::Zone;
+use schedule::missed::newest_starts;
+use schedule::{Evaluation, Zone};
 use serde::Serialize;
 
 use super::CliError;
@@ -20,13 +21,16 @@ use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Case, Explanation, InCharge, State};
 use super::options::cluster::Since;
 use super::output::{MOMENT, Report, count, stretch};
-use crate::api::batch_v1::ConcurrencyPolicy;
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
+use crate::api::policy::{BACKLOG, MAX_CONCURRENT};
 use crate::controller::plan::Skip;
 use crate::terminal;
 use traces::Traces;
 
 /// So many slots of a CronJob are told, the newest.
 const MAX_SLOTS: usize = 20_000;
+/// So many slots are in the strip of a CronJob.
+pub(crate) const STRIP: usize = 20;
 /// A start later than this is called late.
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
@@ -42,23 +46,77 @@ pub enum Fate {
     Missed,
     /// It is due and has not started.
     Due,
+    /// It is due and starts when another Job has ended.
+    Waiting,
     /// What would tell is gone.
     Unknown,
 }
 
+/// How the run of a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RunResult {
+    /// It has not ended.
+    Running,
+    /// Its Job succeeded.
+    Succeeded,
+    /// Its Job failed.
+    Failed,
+    /// Its Job no longer exists, and nothing says how it ended.
+    Gone,
+}
+
+impl RunResult {
+    /// The result of a Job.
+    pub fn of(job: &Job) -> Self {
+        job.finished.map_or(Self::Running, Self::from)
+    }
+}
+
+impl From<FinishedCondition> for RunResult {
+    fn from(end: FinishedCondition) -> Self {
+        match end {
+            FinishedCondition::Complete => Self::Succeeded,
+            FinishedCondition::Failed => Self::Failed,
+        }
+    }
+}
+
 /// What became of one slot.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Judged {
     /// The slot.
     pub slot: DateTime<Utc>,
     /// What became of it.
     pub fate: Fate,
+    /// How its run is, if it was started.
+    pub run: Option<RunResult>,
+    /// Its Job, if that still exists.
+    pub job: Option<String>,
+    /// For how long the Job ran, or has run, in seconds.
+    pub took: Option<i64>,
     /// Why it was not started, [in a word](Skip::as_str), or "not_started" if no controller was there to start it; "none" if it
     /// was started or is due, or what would tell is gone.
-    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page counts by reason"))]
     pub reason: &'static str,
     /// Why, in words.
     pub why: String,
+}
+
+impl Judged {
+    /// The slot as a character.
+    pub(crate) fn letter(&self) -> char {
+        match (self.fate, self.run) {
+            (_, Some(RunResult::Succeeded)) => '\u{2713}',
+            (_, Some(RunResult::Failed)) => '\u{2717}',
+            (_, Some(RunResult::Running)) => '\u{25cf}',
+            (Fate::Started, None) | (_, Some(RunResult::Gone)) => '\u{2013}',
+            (Fate::Skipped, None) => '\u{25cb}',
+            (Fate::Missed, None) => '!',
+            (Fate::Due, None) => '>',
+            (Fate::Waiting, None) => '~',
+            (Fate::Unknown, None) => '?',
+        }
+    }
 }
 
 /// The slots of some CronJobs.
@@ -82,6 +140,9 @@ pub(crate) struct OfCronJob {
     slots: Vec<Entry>,
     /// Whether there were older slots since the time, too many to tell.
     cut: bool,
+    /// Why the Events cannot be read, which tell of slots whose Jobs are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread_events: Option<String>,
 }
 
 /// Consecutive slots.
@@ -119,6 +180,8 @@ pub(crate) struct History<'a> {
     now: DateTime<Utc>,
     /// A slot after this one left a trace, if it started.
     kept_since: Option<DateTime<Utc>>,
+    /// The oldest slot that waits for other Jobs to end.
+    waits_from: Option<DateTime<Utc>>,
 }
 
 impl<'a> History<'a> {
@@ -128,7 +191,17 @@ impl<'a> History<'a> {
         let cron_job = &known.facts.cron_job;
         let children = known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job));
         let kept_since = kept_since(cron_job, children);
-        Self { known, case, traces: Traces::of(known, now), explanation, now, kept_since }
+        let traces = Traces::of(known, now);
+        let waits_from = waits_from(&case, cron_job, &explanation, traces.last_slot, now);
+        Self { known, case, traces, explanation, now, kept_since, waits_from }
+    }
+
+    /// The newest slots that have come, the oldest first.
+    pub(crate) fn newest(&self, most: usize) -> Vec<Judged> {
+        let cron_job = &self.known.facts.cron_job;
+        let Some(schedule) = self.case.schedule() else { return Vec::new() };
+        let (from, until) = (cron_job.creation_timestamp, cron_job.nominal(self.now));
+        newest_starts(&Evaluation::of(schedule), from, until, most).into_iter().map(|slot| self.judge(slot)).collect()
     }
 
     /// The slots since a time, where consecutive ones of which the same is said are one entry.
@@ -144,7 +217,8 @@ impl<'a> History<'a> {
         }
         let Explanation { kind, namespace, name, controller, .. } = &self.explanation;
         let (namespace, name, since) = (namespace.clone(), name.clone(), self.case.zone.at(since));
-        OfCronJob { kind, namespace, name, controller: *controller, since, slots, cut }
+        let unread_events = self.known.facts.warnings.as_ref().err().cloned();
+        OfCronJob { kind, namespace, name, controller: *controller, since, slots, cut, unread_events }
     }
 
     /// The slots in (`since`, `until`] that have come, at most the newest `most`, and whether there were more.
@@ -165,36 +239,56 @@ impl<'a> History<'a> {
     }
 
     fn judge(&self, slot: DateTime<Utc>) -> Judged {
-        let (fate, skip, why) = self.fate_of(slot);
+        if let Some(job) = self.traces.job_of(slot) {
+            let late = job.creation_timestamp - self.known.facts.cron_job.due(slot);
+            let late = if late > LATE { format!(", {} late", stretch(late)) } else { String::new() };
+            return Judged {
+                slot,
+                fate: Fate::Started,
+                run: Some(RunResult::of(job)),
+                job: Some(job.name.name.to_string()),
+                took: Some(job.ran_for(self.now).num_seconds()),
+                reason: "none",
+                why: format!("{}{late}", self.case.outcome(Some(job))),
+            };
+        }
+        let (run, (fate, skip, why)) = match self.result_without_job(slot) {
+            Some((run, why)) => (Some(run), (Fate::Started, None, why.to_owned())),
+            None => (None, self.fate_of(slot)),
+        };
         let reason = skip.map_or(if fate == Fate::Missed { "not_started" } else { "none" }, Skip::as_str);
-        Judged { slot, fate, reason, why }
+        Judged { slot, fate, run, job: None, took: None, reason, why }
     }
 
+    /// How the run of a slot ended whose Job no longer exists, if it is known that it had one.
+    fn result_without_job(&self, slot: DateTime<Utc>) -> Option<(RunResult, &'static str)> {
+        let is_last = || self.known.facts.cron_job.status.last_schedule_time == Some(slot);
+        let run = self.traces.says_started(slot).or_else(|| is_last().then_some(RunResult::Gone))?;
+        let why = match run {
+            RunResult::Succeeded => "succeeded, and its Job no longer exists",
+            RunResult::Failed => "failed, and its Job no longer exists",
+            RunResult::Gone | RunResult::Running => "its Job no longer exists",
+        };
+        Some((run, why))
+    }
+
+    /// What became of a slot of which no Job is known.
     fn fate_of(&self, slot: DateTime<Utc>) -> (Fate, Option<Skip>, String) {
         let cron_job = &self.known.facts.cron_job;
-        if let Some(job) = self.traces.job_of(slot) {
-            let late = job.creation_timestamp - cron_job.due(slot);
-            let late = if late > LATE { format!(", {} late", stretch(late)) } else { String::new() };
-            return (Fate::Started, None, format!("{}{late}", self.case.outcome(Some(job))));
-        }
-        if cron_job.status.last_schedule_time == Some(slot) || self.traces.says_created(slot) {
-            return (Fate::Started, None, "its Job no longer exists".to_owned());
-        }
         if self.traces.says_missed(slot) {
             let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
             return (Fate::Missed, Some(Skip::Deadline(slot)), why);
         }
+        if self.traces.says_passed_over(slot) {
+            return (Fate::Skipped, Some(Skip::PassedOver(slot)), "a change of the CronJob passed it over".to_owned());
+        }
         let is_later = self.traces.last_slot.is_none_or(|last| slot > last);
         let is_kept = self.kept_since.is_some_and(|since| slot > since);
-        let forbids =
-            cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid && cron_job.limits().max_concurrent.is_none();
-        // One that may be gone started late, unless it was blocked until the next slot came and did not wait any longer.
-        let waits = cron_job.limits().backlog > Some(0);
-        let next = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
-        let until = || if is_later || is_kept { Some(slot) } else { next() };
-        if forbids && let Some(job) = until().and_then(|until| self.traces.running_from(slot, until)) {
-            let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
-            return (Fate::Skipped, Some(Skip::Forbid(slot)), why);
+        if let Some(waiting) = self.waits(slot) {
+            return waiting;
+        }
+        if let Some(blocked) = self.blocked_at(slot, is_later, is_kept) {
+            return blocked;
         }
         if is_later {
             return self.not_started(slot);
@@ -202,7 +296,52 @@ impl<'a> History<'a> {
         if is_kept {
             return (Fate::Missed, None, "no controller started it before a later run".to_owned());
         }
-        (Fate::Unknown, None, "its Job, if there was one, and its Events no longer exist".to_owned())
+        let why = if cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
+            "its Job, if there was one, was deleted at the latest when a later run started: concurrencyPolicy is Replace"
+        } else {
+            "its Job, if there was one, and its Events no longer exist"
+        };
+        (Fate::Unknown, None, why.to_owned())
+    }
+
+    /// A slot that starts when other Jobs have ended.
+    fn waits(&self, slot: DateTime<Utc>) -> Option<(Fate, Option<Skip>, String)> {
+        self.waits_from.filter(|from| slot >= *from)?;
+        let backlog = self.known.facts.cron_job.limits().backlog.unwrap_or_default();
+        let blocker = self.explanation.active.first().map_or_else(|| "a Job".to_owned(), |job| job.name.clone());
+        Some((Fate::Waiting, None, format!("it waits until {blocker} has ended ({BACKLOG} is {backlog})")))
+    }
+
+    /// A slot for which as many Jobs ran as may.
+    fn blocked_at(&self, slot: DateTime<Utc>, is_later: bool, is_kept: bool) -> Option<(Fate, Option<Skip>, String)> {
+        let cron_job = &self.known.facts.cron_job;
+        let limits = cron_job.limits();
+        // One that may be gone started late, unless it was blocked until the next slot came and did not wait any longer.
+        let waits = limits.backlog > Some(0);
+        let next = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
+        let until = || if is_later || is_kept { Some(slot) } else { next() };
+        if let Some(limit) = limits.max_concurrent {
+            let is_full = |time| self.traces.running_at(time) >= limit;
+            let is_blocked = (is_later || is_kept) && is_full(slot);
+            let why = format!("{} ran, and {MAX_CONCURRENT} is {limit}", count(limit, "Job"));
+            return is_blocked.then(|| self.left_out(slot, Skip::MaxConcurrent(slot), is_later, why));
+        }
+        if cron_job.spec.concurrency_policy != ConcurrencyPolicy::Forbid {
+            return None;
+        }
+        let job = until().and_then(|until| self.traces.running_from(slot, until))?;
+        let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
+        Some(self.left_out(slot, Skip::Forbid(slot), is_later, why))
+    }
+
+    /// A slot that other Jobs kept from starting: with a backlog it was passed over once a later one has started.
+    fn left_out(&self, slot: DateTime<Utc>, skip: Skip, is_later: bool, why: String) -> (Fate, Option<Skip>, String) {
+        match self.known.facts.cron_job.limits().backlog {
+            Some(backlog) if !is_later || self.waits_from.is_some() => {
+                (Fate::Skipped, Some(Skip::PassedOver(slot)), format!("{why}; {BACKLOG} is {backlog}"))
+            }
+            _ => (Fate::Skipped, Some(skip), why),
+        }
     }
 
     /// A slot after the last one that was started.
@@ -213,7 +352,7 @@ impl<'a> History<'a> {
             return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
         }
         let (summary, limits) = (&*self.explanation.why, cron_job.limits());
-        let (fate, reason, why) = match self.explanation.state {
+        let (fate, reason, why) = match self.explanation.by_schedule {
             State::Suspended => {
                 let why = format!("it is suspended now ({})", cron_job.handover.suspended_by());
                 return (Fate::Skipped, Some(Skip::Suspended), why);
@@ -223,11 +362,13 @@ impl<'a> History<'a> {
                 let why = "its Namespace was frozen before it started".to_owned();
                 return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
             }
-            State::Blocked if limits.max_concurrent.is_some() => {
+            State::Blocked | State::RunStuck if limits.max_concurrent.is_some() => {
                 (Fate::Skipped, Some(Skip::MaxConcurrent(slot)), summary)
             }
-            State::Blocked if limits.replace_waits => (Fate::Skipped, Some(Skip::Replacing(slot)), summary),
-            State::Blocked => {
+            State::Blocked | State::RunStuck if limits.replace_waits => {
+                (Fate::Skipped, Some(Skip::Replacing(slot)), summary)
+            }
+            State::Blocked | State::RunStuck => {
                 (Fate::Skipped, Some(Skip::Forbid(slot)), "a running Job blocks it, and concurrencyPolicy is Forbid")
             }
             State::Paused => (Fate::Skipped, Some(Skip::Paused(slot)), summary),
@@ -235,7 +376,7 @@ impl<'a> History<'a> {
             State::Overdue if self.explanation.due_since.is_none_or(|since| cron_job.due(slot) >= since) => {
                 (Fate::Due, None, "no controller has started it; explain with the name says more")
             }
-            State::Waiting | State::Failing | State::Overdue => {
+            State::Waiting | State::NotStarted | State::Overdue => {
                 let why = "it did not start before its startingDeadlineSeconds had passed";
                 (Fate::Missed, Some(Skip::Deadline(slot)), why)
             }
@@ -244,6 +385,26 @@ impl<'a> History<'a> {
         };
         (fate, reason, why.to_owned())
     }
+}
+
+/// With a backlog, the oldest of the slots that wait while other Jobs run.
+fn waits_from(
+    case: &Case<'_>,
+    cron_job: &CronJob,
+    explanation: &Explanation,
+    last_slot: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
+    let most = cron_job.limits().backlog.filter(|most| *most > 0)?;
+    if !matches!(explanation.by_schedule, State::Blocked | State::RunStuck) {
+        return None;
+    }
+    let last = last_slot.unwrap_or(cron_job.creation_timestamp);
+    let from = cron_job.decided_until(&cron_job.status, now).map_or(last, |decided| decided.max(last));
+    let deadline = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+    let until = cron_job.nominal(now);
+    let from = deadline.and_then(|deadline| until.checked_sub_signed(deadline)).map_or(from, |first| first.max(from));
+    newest_starts(&Evaluation::of(case.schedule()?), from, until, most).front().copied()
 }
 
 /// Who runs it, after its name.
@@ -265,6 +426,12 @@ impl Report for Slots {
             if of.cut {
                 lines.push(format!("  Only the last {MAX_SLOTS} slots are shown."));
             }
+            let unread = of.unread_events.as_ref();
+            lines.extend(
+                unread.map(|error| {
+                    format!("  The Events cannot be read, which tell of runs whose Jobs are gone: {error}")
+                }),
+            );
             if of.slots.is_empty() {
                 lines.push("  No slot was due.".to_owned());
             }

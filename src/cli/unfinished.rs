@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Client;
 use serde::Serialize;
 
-use super::cluster;
 use super::explain::read::list;
 use crate::api::ControllerKind;
 
@@ -64,14 +63,17 @@ pub(super) async fn read_with_pods(
     job: &str,
 ) -> Option<(batch::Job, Vec<Pod>)> {
     let child = controller_kind.child;
-    let text = cluster::read_text(client, &format!("{}/{job}", child.path(Some(namespace)))).await.ok()?;
+    // By a list, which is the only right that the page asks for.
+    let found =
+        list(client, &child.path(Some(namespace)), &format!("&fieldSelector=metadata.name%3D{job}")).await.ok()?;
+    let text = found.first()?.get();
     if child.kind == "Pod" {
-        return Some(as_job(serde_json::from_str(&text).ok()?));
+        return Some(as_job(serde_json::from_str(text).ok()?));
     }
     let selector = format!("&labelSelector=batch.kubernetes.io/job-name%3D{job}");
     let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &selector).await.ok()?;
     let pods = pods.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    Some((serde_json::from_str(&text).ok()?, pods))
+    Some((serde_json::from_str(text).ok()?, pods))
 }
 
 fn as_job(pod: Pod) -> (batch::Job, Vec<Pod>) {

@@ -1,9 +1,11 @@
 //! A schedule in words.
 //!
-//! Guarantee: the words come from the values that the parser found, so they say what runs and not what was meant. Pure.
+//! Guarantees: the words come from the values that the parser found, so they say what runs and not what was meant. Where lines replace
+//! the schedule, the words are theirs. Pure.
 
-use schedule::{FieldValues, Schedule};
+use schedule::{FieldValues, Schedule, Zone};
 
+use crate::api::batch_v1::CronJob;
 use crate::terminal;
 
 /// So many times of day are listed; more are described by their minutes and hours.
@@ -25,6 +27,33 @@ const MONTHS: [&str; 13] = [
     "December",
 ];
 
+/// The schedule by which a CronJob runs, as a sentence: its annotation's lines if it has any; `None` if it cannot be read. `local` is
+/// the zone of the controller.
+#[cfg_attr(
+    not(any(feature = "ui", test)),
+    expect(dead_code, reason = "only the page has words for a CronJob's schedule")
+)]
+pub fn of(cron_job: &CronJob, local: Zone) -> Option<String> {
+    let own = cron_job.timing(local).schedule.as_ref().ok()?;
+    let policy = cron_job.policy().ok()?;
+    Some(policy.and_then(|policy| policy.lines()).map_or_else(|| describe(own), lines))
+}
+
+/// Lines with semicolons between them, as a sentence. A line beyond the grammar of `spec.schedule` stands as it was written.
+fn lines(text: &str) -> String {
+    let line = |line: &str| match Schedule::parse_standard(line, Zone::UTC) {
+        Ok(schedule) if schedule.values().is_some() => {
+            let words = describe(&schedule);
+            let mut letters = words.trim_end_matches('.').chars();
+            let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+            first.into_iter().chain(letters).collect()
+        }
+        _ => line.to_owned(),
+    };
+    let lines: Vec<String> = text.split(';').map(|text| line(text.trim())).collect();
+    sentence(&lines.join("; "))
+}
+
 /// The schedule as a sentence.
 pub fn describe(schedule: &Schedule) -> String {
     let words = match (schedule.values(), schedule.interval()) {
@@ -33,6 +62,10 @@ pub fn describe(schedule: &Schedule) -> String {
             format!("every {}, counted from the last run", terminal::countdown(interval.unwrap_or_default()))
         }
     };
+    sentence(&words)
+}
+
+fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).chain(['.']).collect()

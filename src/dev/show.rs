@@ -1,6 +1,6 @@
 //! The live view, or single lines in its place.
 //!
-//! Guarantees: handlers only record what they see. Without a terminal, only what the lines need is watched. The commands for
+//! Guarantees: handlers only record what they see. The commands for
 //! kubectl are printed before the view begins, so they are on the terminal after it, too.
 
 use std::collections::HashMap;
@@ -23,9 +23,9 @@ use super::objects::Job;
 use super::output::Output;
 use super::view::keys::{Action, Viewport};
 use super::view::screen::{MAX_MESSAGES, Screen};
-use super::view::{self, Row};
+use super::view::{self, Judge, Row};
 use crate::api::Uid;
-use crate::api::batch_v1::CronJob;
+use crate::api::batch_v1::{self, CronJob};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::terminal::plain;
 
@@ -40,14 +40,22 @@ pub struct News {
     output: Output,
     live: bool,
     zone: Zone,
+    /// The CronJobs of each kind that starts Jobs.
+    cron_jobs: Vec<Arc<Store<CronJob>>>,
     /// The skew of the latest Job of each CronJob.
     skews: Mutex<HashMap<Uid, TimeDelta>>,
 }
 
 impl News {
     /// A handler that has seen no event yet.
-    pub fn new(clock: SharedClock, output: Output, live: bool) -> Self {
-        Self { clock, output, live, zone: local_zone().0, skews: Mutex::default() }
+    pub fn new(clock: SharedClock, output: Output, live: bool, cron_jobs: Vec<Arc<Store<CronJob>>>) -> Self {
+        Self { clock, output, live, zone: local_zone().0, cron_jobs, skews: Mutex::default() }
+    }
+
+    /// The delay of the `spread` of a Job's CronJob.
+    fn offset(&self, job: &Job) -> TimeDelta {
+        let found = job.identity.owner().and_then(|owner| self.cron_jobs.iter().find_map(|store| store.get(&owner)));
+        found.map_or_else(TimeDelta::zero, |cron_job| cron_job.offset())
     }
 
     fn say(&self, line: &str) {
@@ -66,7 +74,7 @@ impl ResourceEventHandler<Job> for News {
         if let Some(((_, owner), slot)) = job.identity.controller.as_ref().zip(job.slot()) {
             self.skews.lock().insert(owner.clone(), now - slot);
         }
-        self.say(&view::line_of_start(job, now));
+        self.say(&view::line_of_start(job, self.offset(job), now));
     }
 
     fn on_update(&self, old: &Arc<Job>, new: &Arc<Job>) {
@@ -80,10 +88,12 @@ impl ResourceEventHandler<Job> for News {
 
 /// The parts of the view.
 pub struct Show {
-    /// CronJobs of each kind that starts Jobs, for the live view.
+    /// CronJobs of each kind that starts Jobs.
     pub cron_jobs: Vec<Informer<CronJob>>,
-    /// The store of Jobs.
-    pub jobs: Arc<Store<Job>>,
+    /// Jobs as a controller sees them, for the live view.
+    pub jobs: Informer<batch_v1::Job>,
+    /// What says the state of a CronJob.
+    pub judge: Judge,
     /// The recorded skews.
     pub news: Arc<News>,
     /// The wall clock.
@@ -108,30 +118,37 @@ pub struct Header {
 
 impl Show {
     /// Updates the view until `cancel`; a user who quits cancels `stop`.
-    pub async fn run(self, live: bool, cancel: CancellationToken, stop: CancellationToken) {
+    pub async fn run(mut self, live: bool, cancel: CancellationToken, stop: CancellationToken) {
         self.output.say(&format!("{}; {}. In another terminal:", self.header.title, self.header.controllers));
         self.output.say(&format!("  {}", self.header.commands.join("; ")));
         let (output, mut links) = (self.output.clone(), self.links.clone());
         if let Some(links) = &mut links {
             output.say(&format!("{LINK}{}", *links.borrow_and_update()));
         }
+        let informers = std::mem::take(&mut self.cron_jobs);
+        let cron_jobs = join_all(informers.into_iter().map(|informer| informer.run(cancel.clone())));
         if live {
-            if let Err(error) = self.run_live(&cancel, &stop).await {
-                output.fail(error);
+            tokio::select! {
+                _ = cron_jobs => {}
+                ended = self.run_live(&cancel, &stop) => if let Err(error) = ended {
+                    output.fail(error);
+                },
             }
         } else if let Some(links) = links {
             // The view shows the newest one itself.
-            output.say_changes(LINK, links, &cancel).await;
+            tokio::join!(cron_jobs, output.say_changes(LINK, links, &cancel));
+        } else {
+            cron_jobs.await;
         }
     }
 
-    async fn run_live(mut self, cancel: &CancellationToken, stop: &CancellationToken) -> io::Result<()> {
-        let informers = std::mem::take(&mut self.cron_jobs);
-        let stores: Vec<Arc<Store<CronJob>>> = informers.iter().map(Informer::store).collect();
-        let mut terminal = LiveTerminal::open(&self.output)?;
-        let informers = join_all(informers.into_iter().map(|informer| informer.run(cancel.clone())));
+    async fn run_live(self, cancel: &CancellationToken, stop: &CancellationToken) -> io::Result<()> {
+        let Self { jobs, judge, news, clock, output, header, links, .. } = self;
+        let view = View { jobs: jobs.store(), judge, news, clock, output, header, links };
+        let mut terminal = LiveTerminal::open(&view.output)?;
         let redraw = async {
-            join_all(stores.iter().map(|store| store.wait_for_cache_sync())).await;
+            join_all(view.news.cron_jobs.iter().map(|store| store.wait_for_cache_sync())).await;
+            view.jobs.wait_for_cache_sync().await;
             let mut place = Viewport::default();
             let mut ticks = tokio::time::interval(REDRAW);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -148,7 +165,7 @@ impl Show {
                 };
                 match action {
                     Action::Ignore => {}
-                    Action::Redraw => self.draw(&mut terminal, &mut place, &stores)?,
+                    Action::Redraw => view.draw(&mut terminal, &mut place)?,
                     Action::Quit => {
                         stop.cancel();
                         return io::Result::Ok(());
@@ -158,23 +175,33 @@ impl Show {
         };
         tokio::select! {
             () = cancel.cancelled() => Ok(()),
-            _ = informers => Ok(()),
+            () = jobs.run(cancel.clone()) => Ok(()),
             ended = redraw => ended,
         }
     }
+}
 
-    fn draw(
-        &self,
-        terminal: &mut LiveTerminal,
-        place: &mut Viewport,
-        stores: &[Arc<Store<CronJob>>],
-    ) -> io::Result<()> {
+/// What the live view is drawn from.
+struct View {
+    jobs: Arc<Store<batch_v1::Job>>,
+    judge: Judge,
+    news: Arc<News>,
+    clock: SharedClock,
+    output: Output,
+    header: Header,
+    links: Option<watch::Receiver<String>>,
+}
+
+impl View {
+    fn draw(&self, terminal: &mut LiveTerminal, place: &mut Viewport) -> io::Result<()> {
         let (now, zone) = (self.clock.now(), self.news.zone);
         let row = |cron_job: Arc<CronJob>| {
             let skew = self.news.skews.lock().get(&cron_job.uid).copied();
-            Row::new(&cron_job, &self.jobs.by_controller(&cron_job.uid), skew, now, zone)
+            let jobs = self.jobs.by_controller(&cron_job.uid);
+            let condition = (self.judge)(&cron_job, jobs.clone(), zone, now);
+            Row::new(&cron_job, &jobs, condition, skew, now, zone)
         };
-        let mut rows: Vec<Row> = stores.iter().flat_map(|store| store.list()).map(row).collect();
+        let mut rows: Vec<Row> = self.news.cron_jobs.iter().flat_map(|store| store.list()).map(row).collect();
         place.order.sort(&mut rows);
         let messages = self.output.newest(MAX_MESSAGES);
         let link = self.links.as_ref().map(|links| links.borrow().clone());

@@ -1,7 +1,7 @@
 //! What the live view shows: rows of CronJobs, their order, and their number by state. Pure.
 //!
 //! Guarantees: rows with the same key of an [`Order`] are sorted by name, so they do not jump. Every text is a single line
-//! without control characters, whatever the objects contain.
+//! without control characters, whatever the objects contain. The state of a CronJob is what a [`Judge`] says, which is `list`'s.
 //!
 //! `keys` is what a user can change, `screen` draws it.
 
@@ -9,13 +9,42 @@ pub mod keys;
 pub mod screen;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
-use super::objects::{Job, utc};
-use crate::api::batch_v1::CronJob;
+use super::objects::{self, utc};
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::terminal::{countdown, plain};
+
+/// The state of a CronJob, as `list` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The place of the state among all of them, the worst first.
+    pub rank: u8,
+    /// In words.
+    pub label: &'static str,
+    /// What it means for the eye.
+    pub tone: Tone,
+    /// Whether the next time of the schedule says nothing.
+    pub is_held: bool,
+}
+
+/// What a state means for the eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// It needs attention.
+    Bad,
+    /// It runs on schedule.
+    Fine,
+    /// A user has stopped it.
+    Stopped,
+}
+
+/// Says the state of a CronJob with these Jobs, in the zone of schedules without one, at a time.
+pub type Judge = fn(&Arc<CronJob>, Vec<Arc<Job>>, Zone, DateTime<Utc>) -> Condition;
 
 /// One CronJob's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,29 +53,18 @@ pub struct Row {
     pub name: String,
     /// The schedule, with its zone if it has one.
     pub schedule: String,
-    /// When it fires next.
-    pub next: Next,
+    /// Its state.
+    pub condition: Condition,
+    /// When it fires next, unless something other than time keeps it from that.
+    pub next: Option<DateTime<Utc>>,
     /// The slot of the last start.
     pub last: Option<DateTime<Utc>>,
-    /// How long after that slot its Job appeared, if it appeared during this run.
-    pub skew: Option<TimeDelta>,
+    /// How late its Job appeared, if it appeared during this run.
+    pub lateness: Option<TimeDelta>,
     /// The number of its running Jobs.
     pub active: usize,
     /// Its Jobs, oldest first.
     pub jobs: Vec<Fate>,
-}
-
-/// The next start of a CronJob.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// At this time.
-    At(DateTime<Utc>),
-    /// Not until the CronJob is resumed.
-    Suspended,
-    /// The schedule has no next time.
-    Never,
-    /// The schedule is invalid.
-    Unreadable,
 }
 
 /// The state of a Job.
@@ -63,71 +81,42 @@ pub enum Fate {
 impl Fate {
     /// The state of `job`.
     pub fn of(job: &Job) -> Self {
-        match job.status.finished() {
-            Some(condition) if condition.type_ == "Complete" => Self::Complete,
-            Some(_) => Self::Failed,
+        match job.finished {
+            Some(FinishedCondition::Complete) => Self::Complete,
+            Some(FinishedCondition::Failed) => Self::Failed,
             None => Self::Running,
         }
     }
 }
 
-/// How a CronJob is, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Health {
-    /// The newest of its finished Jobs failed.
-    Failed,
-    /// It cannot run: its schedule is invalid or has no next time.
-    Stuck,
-    /// A Job of it runs.
-    Running,
-    /// It waits for its next slot.
-    Waiting,
-    /// It is suspended.
-    Suspended,
-}
-
 impl Row {
-    /// The row of `cron_job`, whose Jobs are `jobs`. `local` is the zone of schedules without one.
+    /// The row of `cron_job`, whose Jobs are `jobs`, and the last of which appeared `skew` after its slot. `local` is the zone of
+    /// schedules without one.
     pub fn new(
         cron_job: &CronJob,
-        jobs: &[impl AsRef<Job>],
+        jobs: &[Arc<Job>],
+        condition: Condition,
         skew: Option<TimeDelta>,
         now: DateTime<Utc>,
         local: Zone,
     ) -> Self {
         let spec = &cron_job.spec;
-        let next = match cron_job.schedule(local) {
-            _ if spec.suspend => Next::Suspended,
-            None => Next::Unreadable,
-            Some(schedule) => {
-                let slot = schedule.next_after(cron_job.nominal(now));
-                slot.map_or(Next::Never, |slot| Next::At(cron_job.due(slot)))
-            }
-        };
+        let schedule = cron_job.schedule(local).filter(|_| !condition.is_held && condition.tone != Tone::Stopped);
+        let next = schedule.and_then(|schedule| schedule.next_after(cron_job.nominal(now)));
         let zone = spec.recurrence.time_zone().map(|zone| format!(" ({zone})")).unwrap_or_default();
-        let mut jobs: Vec<&Job> = jobs.iter().map(AsRef::as_ref).collect();
-        jobs.sort_by_key(|job| (job.slot(), job.identity.name.clone()));
-        let jobs: Vec<Fate> = jobs.into_iter().map(Fate::of).collect();
+        let lines = cron_job.policy().ok().flatten().and_then(|policy| policy.lines());
+        let mut jobs: Vec<&Arc<Job>> = jobs.iter().collect();
+        jobs.sort_by_key(|job| (job.scheduled_timestamp, job.name.clone()));
+        let jobs: Vec<Fate> = jobs.into_iter().map(|job| Fate::of(job)).collect();
         Self {
             name: plain(&cron_job.name.to_string()),
-            schedule: plain(&format!("{}{zone}", spec.recurrence.schedule())),
-            next,
+            schedule: plain(&format!("{}{zone}", lines.unwrap_or_else(|| spec.recurrence.schedule()))),
+            condition,
+            next: next.map(|slot| cron_job.due(slot)),
             last: cron_job.status.last_schedule_time,
-            skew,
+            lateness: skew.map(|skew| skew - cron_job.offset()),
             active: jobs.iter().filter(|fate| **fate == Fate::Running).count(),
             jobs,
-        }
-    }
-
-    /// How the CronJob is.
-    pub fn health(&self) -> Health {
-        let finished = self.jobs.iter().rev().find(|fate| **fate != Fate::Running);
-        match self.next {
-            _ if finished == Some(&Fate::Failed) => Health::Failed,
-            Next::Never | Next::Unreadable => Health::Stuck,
-            _ if self.active > 0 => Health::Running,
-            Next::Suspended => Health::Suspended,
-            Next::At(_) => Health::Waiting,
         }
     }
 }
@@ -135,9 +124,9 @@ impl Row {
 /// The order of the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The worst [`Health`] first.
+    /// The worst [`Condition`] first.
     #[default]
-    Failed,
+    Worst,
     /// The earliest next start first.
     Next,
     /// The latest last start first.
@@ -151,17 +140,17 @@ impl Order {
     #[must_use]
     pub fn next(self) -> Self {
         match self {
-            Self::Failed => Self::Next,
+            Self::Worst => Self::Next,
             Self::Next => Self::Last,
             Self::Last => Self::Name,
-            Self::Name => Self::Failed,
+            Self::Name => Self::Worst,
         }
     }
 
     /// What comes first.
     pub fn said(self) -> &'static str {
         match self {
-            Self::Failed => "failed first",
+            Self::Worst => "worst first",
             Self::Next => "next start first",
             Self::Last => "last start first",
             Self::Name => "by name",
@@ -173,28 +162,27 @@ impl Order {
         let never = DateTime::<Utc>::MAX_UTC;
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         match self {
-            Self::Failed => rows.sort_by_key(Row::health),
-            Self::Next => rows.sort_by_key(|row| if let Next::At(next) = row.next { next } else { never }),
+            Self::Worst => rows.sort_by_key(|row| row.condition.rank),
+            Self::Next => rows.sort_by_key(|row| row.next.unwrap_or(never)),
             Self::Last => rows.sort_by_key(|row| Reverse(row.last)),
             Self::Name => {}
         }
     }
 }
 
-/// The rows in one line: how many there are in each state, and the next start.
+/// The rows in one line: how many there are in each state that is not fine, and the next start.
 pub fn summary(rows: &[Row], now: DateTime<Utc>) -> String {
-    let of = |health: Health| rows.iter().filter(|row| row.health() == health).count();
+    let of = |tone: Tone| {
+        let mut found = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.condition.tone == tone) {
+            *found.entry((row.condition.rank, row.condition.label)).or_insert(0) += 1;
+        }
+        found.into_iter().map(|((_, label), number)| format!("{number} {label}"))
+    };
     let running: usize = rows.iter().map(|row| row.active).sum();
-    let suspended = rows.iter().filter(|row| row.next == Next::Suspended).count();
-    let parts = [
-        (of(Health::Failed), "failed"),
-        (of(Health::Stuck), "cannot run"),
-        (running, if running == 1 { "Job runs" } else { "Jobs run" }),
-        (suspended, "suspended"),
-    ];
-    let parts: Vec<String> =
-        parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}")).collect();
-    let next = rows.iter().filter_map(|row| if let Next::At(next) = row.next { Some(next) } else { None }).min();
+    let running = (running > 0).then(|| format!("{running} {}", if running == 1 { "Job runs" } else { "Jobs run" }));
+    let parts: Vec<String> = of(Tone::Bad).chain(running).chain(of(Tone::Stopped)).collect();
+    let next = rows.iter().filter_map(|row| row.next).min();
     let next = next.map_or_else(|| "no start".to_owned(), |next| format!("next start in {}", countdown(next - now)));
     let plural = if rows.len() == 1 { "" } else { "s" };
     format!("{} CronJob{plural}: {}", rows.len(), [parts, vec![next]].concat().join(", "))
@@ -209,16 +197,17 @@ pub fn milliseconds(skew: TimeDelta) -> String {
     }
 }
 
-/// The line for a Job that has appeared, `skew` after its slot if it has one.
-pub fn line_of_start(job: &Job, now: DateTime<Utc>) -> String {
+/// The line for a Job that has appeared. `offset` is the delay of its CronJob's `spread`, by which it is not late.
+pub fn line_of_start(job: &objects::Job, offset: TimeDelta, now: DateTime<Utc>) -> String {
     let owner = job.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();
-    let skew = job.slot().map(|slot| format!(", {} after its time", milliseconds(now - slot))).unwrap_or_default();
+    let late =
+        job.slot().map(|slot| format!(", {} after its time", milliseconds(now - slot - offset))).unwrap_or_default();
     let name = &job.identity.name;
-    plain(&format!("{}/{owner}started Job {}{skew}", name.namespace, name.name))
+    plain(&format!("{}/{owner}started Job {}{late}", name.namespace, name.name))
 }
 
 /// The line for a Job that finished between these two versions; `None` if it did not.
-pub fn line_of_end(old: &Job, new: &Job) -> Option<String> {
+pub fn line_of_end(old: &objects::Job, new: &objects::Job) -> Option<String> {
     let condition = new.status.finished().filter(|_| old.status.finished().is_none())?;
     let owner = new.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();
     let ended = condition.last_transition_time.as_ref().and_then(utc);

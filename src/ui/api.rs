@@ -26,10 +26,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
+use super::banners::{Banner, banners};
+use super::connection::Outage;
 use super::detail::detail;
 use super::heat::{Day, Question};
-use super::model::{Board, Passed, Row};
-use super::query::{STATES, Selection};
+use super::model::{Board, Past, Row};
+use super::query::{Filter, STATES, Selection};
 use super::timeline::{Line, line};
 use crate::api::ObjectName;
 use crate::api::batch_v1::CronJob;
@@ -124,18 +126,17 @@ struct Summary {
     /// Whether all CronJobs and Jobs are known.
     synced: bool,
     trouble: Vec<String>,
+    /// Since when what is shown is old.
+    outage: Option<Outage>,
     /// Whether the CronJobs are those of manifests.
     is_files: bool,
-    /// The CronJobs that are shown.
+    /// The CronJobs that are selected, whatever their state.
     cron_jobs: usize,
-    due_next_hour: usize,
-    overdue: usize,
-    blocked: usize,
-    failing: usize,
-    never_succeeded: usize,
     hottest: Option<Minute>,
-    /// The CronJobs of each state, whatever the selected state.
+    /// How many each of [`STATES`] would select.
     states: BTreeMap<&'static str, usize>,
+    /// What keeps several CronJobs from running at once.
+    banners: Vec<Banner>,
     /// The CronJobs of each namespace.
     namespaces: BTreeMap<String, usize>,
     /// The controller's zone.
@@ -149,36 +150,25 @@ async fn summary(State(api): Shared, Asked(selection): Asked<Selection>) -> Resp
 
 impl Api {
     fn summary(&self, selection: &Selection) -> Result<Summary, String> {
-        let (model, now) = (self.board.model(), self.board.clock.now());
-        let rows = selection.rows(&model)?;
-        let any_state = Selection { state: String::new(), ..selection.clone() }.rows(&model)?;
+        let (model, now) = (self.board.model(), self.board.now());
+        let any_state = Selection { state: String::new(), ..selection.clone() };
+        let rows = any_state.rows(&model, now)?;
         let mut namespaces = BTreeMap::new();
         for row in model.rows.values() {
             *namespaces.entry(row.namespace.clone()).or_insert(0) += 1;
         }
-        let count = |is_meant: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is_meant(row)).count();
-        let of = |name: &str| {
-            let urgency = STATES.iter().find(|(known, _)| *known == name).map(|(_, urgency)| *urgency);
-            count(&|row| Some(row.urgency) == urgency)
-        };
-        let within_the_hour = now + TimeDelta::hours(1);
+        let count = |filter: Filter| rows.iter().filter(|row| filter.selects(row, now)).count();
         Ok(Summary {
             now,
             version: model.version,
             synced: self.board.source.has_synced() && model.version > 0,
             trouble: self.board.source.trouble(),
+            outage: self.board.source.outage(),
             is_files: self.board.source.is_files(),
             cron_jobs: rows.len(),
-            due_next_hour: count(&|row| row.next.as_ref().is_some_and(|next| next.due <= within_the_hour)),
-            overdue: of("overdue"),
-            blocked: of("blocked"),
-            failing: count(&|row| row.failures > 0),
-            never_succeeded: count(&|row| row.never_succeeded),
-            hottest: self.hottest(selection, &rows, now),
-            states: STATES
-                .iter()
-                .map(|(name, urgency)| (*name, any_state.iter().filter(|row| row.urgency == *urgency).count()))
-                .collect(),
+            hottest: self.hottest(&any_state, &rows, now),
+            states: STATES.iter().map(|(name, filter)| (*name, count(*filter))).collect(),
+            banners: banners(&model),
             namespaces,
             time_zone: self.board.zone.name(),
         })
@@ -221,7 +211,7 @@ impl Api {
     }
 
     fn selected(&self, selection: &Selection) -> Result<Vec<Arc<Row>>, String> {
-        selection.rows(&self.board.model())
+        selection.rows(&self.board.model(), self.board.now())
     }
 }
 
@@ -251,12 +241,12 @@ struct Page<T> {
 struct RowWithSlots {
     #[serde(flatten, serialize_with = "shared")]
     row: Arc<Row>,
-    /// The slots of the last day that were passed over.
-    passed: Vec<Passed>,
+    #[serde(flatten, serialize_with = "shared")]
+    past: Arc<Past>,
 }
 
-fn shared<S: Serializer>(row: &Arc<Row>, serializer: S) -> Result<S::Ok, S::Error> {
-    row.as_ref().serialize(serializer)
+fn shared<T: Serialize, S: Serializer>(one: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    one.as_ref().serialize(serializer)
 }
 
 async fn cron_jobs(State(api): Shared, Asked(selection): Asked<Selection>, Asked(window): Asked<Window>) -> Response {
@@ -264,7 +254,7 @@ async fn cron_jobs(State(api): Shared, Asked(selection): Asked<Selection>, Asked
         let version = api.board.model().version;
         let rows = api.selected(&selection)?;
         let shown = rows.iter().skip(window.offset).take(window.limit.min(MOST_ROWS));
-        let shown = shown.map(|row| RowWithSlots { passed: api.board.passed(row), row: Arc::clone(row) }).collect();
+        let shown = shown.map(|row| RowWithSlots { past: api.board.past(row), row: Arc::clone(row) }).collect();
         Ok(Page { total: rows.len(), offset: window.offset, version, rows: shown })
     })
     .await
@@ -326,7 +316,7 @@ fn time_of(name: &str, text: &str) -> Result<DateTime<Utc>, String> {
 
 async fn heat(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<OfDay>) -> Response {
     answer(move || {
-        let now = api.board.clock.now();
+        let now = api.board.now();
         let (zone, what_if) = (zone_of(&of.zone)?, spread_of(&of.spread)?);
         let day = if of.day.is_empty() { zone.at(now).date_naive() } else { day_of(&of.day)? };
         let rows = api.selected(&selection)?;
@@ -347,7 +337,7 @@ async fn heat(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of):
 }
 
 impl Api {
-    /// Commands that give CronJobs a spread, one for each namespace.
+    /// Commands that give all of these CronJobs a spread, each in one namespace.
     fn annotate(&self, cron_jobs: &[Arc<CronJob>], spread: &str) -> Vec<String> {
         let mut by_namespace: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for cron_job in cron_jobs {
@@ -358,21 +348,19 @@ impl Api {
         for name in steps::each(model.rows.keys()) {
             *all.entry(&*name.namespace).or_default() += 1;
         }
-        let command = |(namespace, names): (&str, Vec<&str>)| {
-            let which = if Some(&names.len()) == all.get(namespace) {
-                "--all".to_owned()
-            } else {
-                let shown = names.iter().take(MOST_NAMES).map(|name| shell_word(name)).collect::<Vec<_>>().join(" ");
-                let more = names.len().saturating_sub(MOST_NAMES);
-                if more > 0 { format!("{shown} # and {more} more") } else { shown }
-            };
-            let flags = &self.board.flags;
-            format!(
-                "kubectl annotate cronjob -n {} {SPREAD}={spread} --overwrite{flags} {which}",
-                shell_word(namespace)
-            )
+        let command = |namespace: &str, which: &str| {
+            let (namespace, flags) = (shell_word(namespace), &self.board.shell.flags);
+            format!("kubectl annotate cronjob -n {namespace} {SPREAD}={spread} --overwrite{flags} {which}")
         };
-        by_namespace.into_iter().map(command).collect()
+        let commands = |(namespace, names): (&str, Vec<&str>)| -> Vec<String> {
+            if Some(&names.len()) == all.get(namespace) {
+                return vec![command(namespace, "--all")];
+            }
+            // A line of a shell has a limit, and a command that leaves some out would not do what it says.
+            let part = |names: &[&str]| names.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(" ");
+            names.chunks(MOST_NAMES).map(|names| command(namespace, &part(names))).collect()
+        };
+        by_namespace.into_iter().flat_map(commands).collect()
     }
 }
 
@@ -395,7 +383,7 @@ async fn minute(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of
     answer(move || {
         let (at, what_if) = (time_of("at", &of.at)?, spread_of(&of.spread)?);
         let cron_jobs = api.of_rows(&api.selected(&selection)?);
-        let starts = api.question(&cron_jobs, what_if, api.board.clock.now()).starting(at);
+        let starts = api.question(&cron_jobs, what_if, api.board.now()).starting(at);
         let start = |(cron_job, due): &(Arc<CronJob>, DateTime<Utc>)| Start {
             namespace: cron_job.name.namespace.to_string(),
             name: cron_job.name.name.to_string(),

@@ -11,11 +11,11 @@ use serde::{Serialize, Serializer};
 
 use super::model::{Board, Row};
 use super::timeline::{Run, runs};
-use crate::api::ObjectName;
+use crate::api::{ControllerKind, ObjectName};
 use crate::cli::backfill::plan::refusal;
 use crate::cli::cluster::Known;
 use crate::cli::explain::read::Said;
-use crate::cli::explain::{Explanation, Facts};
+use crate::cli::explain::{Explanation, Facts, Remedy};
 use crate::cli::next::cron_jobs::{CronJobRuns, Question};
 use crate::cli::slots::{History, OfCronJob};
 use crate::terminal::shell_word;
@@ -30,16 +30,29 @@ const SINCE: TimeDelta = TimeDelta::hours(48);
 #[serde(rename_all = "camelCase")]
 pub struct Detail {
     explanation: Explanation,
+    why: Why,
     /// Its row in the table.
     #[serde(serialize_with = "shared")]
     row: Option<Arc<Row>>,
     next: CronJobRuns,
     slots: OfCronJob,
     jobs: Vec<Run>,
-    events: Vec<Said>,
+    /// The Events, or why they cannot be read.
+    events: Result<Vec<Said>, String>,
     /// The object, or why it cannot be read.
     yaml: Result<String, String>,
     commands: Vec<Copy>,
+}
+
+/// What opens a CronJob: the cause, and what to run.
+#[derive(Debug, Serialize)]
+struct Why {
+    /// The cause in whole sentences.
+    cause: String,
+    /// The command that prints the log of the last run, if its Job exists.
+    logs: Option<String>,
+    /// The command that ends the state.
+    ends: Option<Remedy>,
 }
 
 #[allow(clippy::ref_option, reason = "the form that serde asks for")]
@@ -59,9 +72,9 @@ pub struct Copy {
 /// All about a CronJob; `None` if there is none of the name.
 pub async fn detail(board: &Board, name: &ObjectName) -> Option<Detail> {
     let watched = board.source.cron_jobs.get(name)?;
-    let now = board.clock.now();
+    let now = board.now();
     let known = board.source.known(&watched, board.zone, now);
-    let (explanation, slots) = {
+    let (mut explanation, slots) = {
         let history = History::new(&known, board.zone, now);
         let slots = history.told(now - SINCE);
         (history.explanation, slots)
@@ -70,13 +83,23 @@ pub async fn detail(board: &Board, name: &ObjectName) -> Option<Detail> {
     let next = CronJobRuns::of(&known.facts.cron_job, &question, now);
     let Known { facts, events } = known;
     let jobs = runs(board, &watched);
+    if let Some(client) = board.source.client() {
+        explanation.read_failure(client, ControllerKind::CronJob).await;
+        explanation.read_unfinished(client, ControllerKind::CronJob).await;
+    }
+    let why = Why {
+        cause: explanation.why.clone(),
+        logs: explanation.logs(&board.shell.flags),
+        ends: explanation.remedy(board.shell.program, &board.shell.flags),
+    };
     Some(Detail {
         explanation,
+        why,
         row: board.model().rows.get(name).cloned(),
         next,
         slots,
         jobs,
-        events,
+        events: board.source.unread_events().map_or(Ok(events), Err),
         yaml: board.source.yaml(name).await,
         commands: commands(board, &facts, now),
     })
@@ -87,7 +110,7 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
     let cron_job = &facts.cron_job;
     let name = &cron_job.name;
     let (namespace, short) = (shell_word(&name.namespace), shell_word(&name.name));
-    let (place, flags) = (format!("-n {namespace}"), &board.flags);
+    let (place, program, flags) = (format!("-n {namespace}"), board.shell.program, &board.shell.flags);
     let copy = |what: &str, command: String| Copy { what: what.to_owned(), command: Some(command) };
     // A Job's name has at most 63 characters.
     let stem: String = name.name.chars().take(40).collect();
@@ -97,7 +120,7 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
     let patch = if cron_job.handover.managed {
         // spec.suspend hides a handed-over CronJob from the in-tree controller, and hands over one that is annotated, so the plugin
         // knows what to change.
-        format!("kubectl cronjob {verb} {place} {short}{flags}")
+        format!("{program} {verb} {place} {short}{flags}")
     } else {
         let spec = format!("'{{\"spec\":{{\"suspend\":{}}}}}'", !cron_job.spec.suspend);
         format!("kubectl patch cronjob {place} {short} --type=merge -p {spec}{flags}")
@@ -111,7 +134,7 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
             let range = format!("--from={} --to={}", time(now - SINCE), time(now));
             copy(
                 "Backfill the last two days, dry run: print the plan, start nothing",
-                format!("kubectl cronjob backfill {place} {short} {range} --dry-run{zone}{seed}{flags}"),
+                format!("{program} backfill {place} {short} {range} --dry-run{zone}{seed}{flags}"),
             )
         }
         Some(why) => Copy { what: format!("A backfill is not possible: {why}."), command: None },
@@ -120,7 +143,7 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
         copy("Start a Job now", format!("kubectl create job {place} {job} --from={from}{flags}")),
         copy(word, patch),
         backfill,
-        copy("Explain it", format!("kubectl cronjob explain {place} {short}{zone}{seed}{flags}")),
+        copy("Explain it", format!("{program} explain {place} {short}{zone}{seed}{flags}")),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! The rows of the table: one for each CronJob, computed ahead of the requests.
 //!
 //! Guarantees: a row says what `explain` says. It is computed again when its CronJob, a Job or an Event of it changes, and when
-//! time changes its words. Readers get a whole model and never wait for the next one. Changes within a quarter of a second
-//! make one model.
+//! time changes its words; not while what is known is old. Readers get a whole model and never wait for the next one. Changes within
+//! a quarter of a second make one model.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,13 +18,14 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::banners::Cause;
+use super::connection::Outage;
 use super::objects::WatchedCronJob;
 use super::source::Source;
 use crate::api::ObjectName;
-use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use crate::cli::explain::{Case, State};
-use crate::cli::list::Urgency;
-use crate::cli::slots::{Fate, History};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
+use crate::cli::explain::{Case, Explanation, NoSuccess, State, Urgency};
+use crate::cli::slots::{Fate, History, Judged, RunResult, STRIP};
 use crate::cli::words;
 use crate::controller::cron_job_stats::CronJobStats;
 use crate::terminal::countdown;
@@ -51,25 +52,33 @@ pub struct Row {
     pub name: String,
     /// Its state, as `explain` names it.
     pub state: State,
+    /// The same in words.
+    pub label: &'static str,
     /// How much attention it needs.
     pub urgency: Urgency,
-    /// The state in `explain`'s words.
+    /// The state in `explain`'s words, and then who runs it.
     pub summary: String,
-    /// `spec.schedule`.
+    /// The schedule by which it runs: the lines of the annotation if it has any.
     pub schedule: String,
     /// The zone of the schedule.
     pub time_zone: Option<&'static str>,
     /// The schedule in words.
     pub words: Option<String>,
-    /// The next run.
+    /// The next run, unless it waits for something other than time.
     pub next: Option<Next>,
+    /// What the run that is due waits for.
+    pub held: Option<String>,
     /// The last run.
     pub last: Option<Last>,
     /// The delays of the runs whose Jobs still exist.
     pub lateness: Option<Lateness>,
-    /// How many Jobs have failed since the last one that succeeded.
+    /// How long the runs took that succeeded and whose Jobs still exist.
+    pub durations: Option<Durations>,
+    /// How many Jobs have failed since the last one that succeeded, of those that still exist.
     pub failures: u64,
-    /// Whether it has run, and never with success.
+    /// Since when it has had no success, if it fails.
+    pub no_success: Option<NoSuccess>,
+    /// Whether a run has ended, and none with success.
     pub never_succeeded: bool,
     /// What differs from a plain CronJob.
     pub policies: Vec<Chip>,
@@ -77,6 +86,9 @@ pub struct Row {
     pub due_since: Option<DateTime<Utc>>,
     /// The running Jobs.
     pub running: Vec<String>,
+    /// What keeps it from running that may keep others, too.
+    #[serde(skip)]
+    pub cause: Option<Cause>,
     /// When time changes the words.
     #[serde(skip)]
     until: DateTime<Utc>,
@@ -91,31 +103,6 @@ pub struct Next {
     pub slot: DateTime<Utc>,
     /// What it does if nothing changes.
     pub effect: String,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum RunResult {
-    /// It has not ended.
-    Running,
-    /// Its Job succeeded.
-    Succeeded,
-    /// Its Job failed.
-    Failed,
-    /// Its Job no longer exists.
-    Gone,
-}
-
-impl RunResult {
-    /// The result of a Job.
-    pub fn of(job: &Job) -> Self {
-        match job.finished {
-            None => Self::Running,
-            Some(FinishedCondition::Complete) => Self::Succeeded,
-            Some(FinishedCondition::Failed) => Self::Failed,
-        }
-    }
 }
 
 /// The last run.
@@ -140,6 +127,17 @@ pub struct Lateness {
     pub p50: f64,
     /// The 99th percentile.
     pub p99: f64,
+    /// The number of runs.
+    pub runs: usize,
+}
+
+/// How long runs took, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Durations {
+    /// The newest one.
+    pub last: f64,
+    /// The median of all of them.
+    pub median: f64,
     /// The number of runs.
     pub runs: usize,
 }
@@ -171,6 +169,15 @@ pub struct Model {
     pub version: u64,
 }
 
+/// How commands for the user are written.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    /// What starts this program.
+    pub program: &'static str,
+    /// The flags with which kubectl uses the same cluster, each after a space.
+    pub flags: String,
+}
+
 /// The rows, and what computes them.
 pub struct Board {
     /// The facts.
@@ -181,37 +188,48 @@ pub struct Board {
     pub seed: Arc<str>,
     /// Wall time.
     pub clock: SharedClock,
-    /// The flags with which kubectl uses the same cluster, each after a space.
-    pub flags: String,
+    /// How commands are written.
+    pub shell: Shell,
     model: RwLock<Arc<Model>>,
     /// The version of the model.
     versions: watch::Sender<u64>,
-    passed: Mutex<HashMap<ObjectName, Counted>>,
+    past: Mutex<HashMap<ObjectName, Known>>,
     /// Cancelled when someone has opened the page.
     pub opened: CancellationToken,
-    /// Whether the source had synced, and its trouble, at the last version.
-    status: Mutex<Option<(bool, Vec<String>)>>,
+    /// Whether the source had synced, its trouble and its outage at the last version.
+    status: Mutex<Option<Status>>,
 }
 
-/// Passed slots, and for what they were counted.
-struct Counted {
+type Status = (bool, Vec<String>, Option<Outage>);
+
+/// The past of a CronJob, and for what it was computed.
+struct Known {
     row: Arc<Row>,
     minute: i64,
+    past: Arc<Past>,
+}
+
+/// The past of a CronJob.
+#[derive(Debug, Default, Serialize)]
+pub struct Past {
+    /// The slots of the last day that were passed over, by reason.
     passed: Vec<Passed>,
+    /// The newest slots, the oldest first.
+    strip: Vec<Judged>,
 }
 
 impl Board {
     /// A board without rows.
-    pub fn new(source: Arc<Source>, zone: Zone, seed: Arc<str>, clock: SharedClock, flags: String) -> Arc<Self> {
+    pub fn new(source: Arc<Source>, zone: Zone, seed: Arc<str>, clock: SharedClock, shell: Shell) -> Arc<Self> {
         Arc::new(Self {
             source,
             zone,
             seed,
             clock,
-            flags,
+            shell,
             model: RwLock::default(),
             versions: watch::Sender::default(),
-            passed: Mutex::default(),
+            past: Mutex::default(),
             opened: CancellationToken::new(),
             status: Mutex::default(),
         })
@@ -220,6 +238,11 @@ impl Board {
     /// The rows as of the last computation.
     pub fn model(&self) -> Arc<Model> {
         Arc::clone(&self.model.read())
+    }
+
+    /// The time of every answer: now, or since when what is known is old.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.source.as_of(self.clock.now())
     }
 
     /// Tells each new version.
@@ -252,8 +275,18 @@ impl Board {
 
     /// Computes the rows that have changed.
     pub fn refresh(&self) {
-        let (synced, now, before) = (self.source.has_synced(), self.clock.now(), self.model());
+        let outage = self.source.outage();
+        let (is_old, now, before) = (outage.is_some(), self.now(), self.model());
         // A row without all of its Jobs would say that a run is late.
+        let synced = self.source.has_synced();
+        let status = Some((synced, self.source.trouble(), outage));
+        if is_old && before.version > 0 {
+            if *self.status.lock() != status {
+                *self.status.lock() = status;
+                self.publish(before.rows.clone(), before.version + 1);
+            }
+            return;
+        }
         let changed = if synced { self.source.changes.take() } else { HashSet::new() };
         let watched = if synced { self.source.cron_jobs.list() } else { Vec::new() };
         let names: HashSet<&ObjectName> = watched.iter().map(|watched| &watched.cron_job.name).collect();
@@ -263,7 +296,6 @@ impl Board {
         };
         let stale: Vec<&Arc<WatchedCronJob>> = watched.iter().filter(is_stale).collect();
         let is_gone = before.rows.keys().any(|name| !names.contains(name));
-        let status = Some((synced, self.source.trouble()));
         if stale.is_empty() && !is_gone && *self.status.lock() == status {
             return;
         }
@@ -271,7 +303,10 @@ impl Board {
         let mut rows = before.rows.clone();
         rows.retain(|name, _| names.contains(name));
         rows.extend(self.compute(&stale, now));
-        let version = before.version + 1;
+        self.publish(rows, before.version + 1);
+    }
+
+    fn publish(&self, rows: BTreeMap<ObjectName, Arc<Row>>, version: u64) {
         *self.model.write() = Arc::new(Model { rows, version });
         self.versions.send_replace(version);
     }
@@ -292,33 +327,41 @@ impl Board {
         let known = self.source.known(watched, self.zone, now);
         let case = Case::new(&known.facts, self.zone, now);
         let told = case.explain();
-        let urgency = Urgency::of(&told);
         let cron_job = &known.facts.cron_job;
         let children: Vec<Arc<Job>> =
             known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
         let stats = CronJobStats::open(cron_job, &children, now);
-        let next = told.next_run.map(|run| {
+        let (held, shared) = (held(&told), Cause::of(&told));
+        let next = told.next_run.filter(|_| held.is_none()).map(|run| {
             let due = run.time.to_utc();
             Next { due, slot: cron_job.nominal(due), effect: run.effect }
         });
         let last = case.last_slot().map(|slot| self.last(&case, cron_job, slot));
+        let has_ended = last.as_ref().is_some_and(|last| last.result != RunResult::Running)
+            || children.iter().any(|job| job.finished.is_some());
         Row {
-            urgency,
+            urgency: told.state.urgency(),
+            label: told.state.label(),
             until: until(told.state, next.as_ref(), now),
-            words: cron_job.timing(self.zone).schedule.as_ref().ok().map(words::describe),
-            never_succeeded: last.is_some() && stats.last_success.is_none(),
+            words: words::of(cron_job, self.zone),
+            never_succeeded: has_ended && stats.last_success.is_none(),
             failures: stats.failures_in_a_row,
+            no_success: told.no_success,
             lateness: lateness(cron_job, &children),
+            durations: durations(&children, now),
             policies: chips(watched),
             namespace: told.namespace,
             name: told.name,
             state: told.state,
-            summary: told.summary,
-            schedule: cron_job.spec.recurrence.schedule().to_owned(),
+            // Who runs it comes after what it is said of.
+            summary: format!("{} {}", told.why, told.who.replace("What follows holds", "This holds")),
+            schedule: told.schedule,
             time_zone: case.schedule().and_then(Schedule::zone).map(Zone::name),
             due_since: told.due_since,
             running: told.active.into_iter().map(|active| active.name).collect(),
+            cause: shared,
             next,
+            held,
             last,
         }
     }
@@ -335,44 +378,67 @@ impl Board {
         }
     }
 
-    /// The slots of the last day that were passed over, by reason.
-    pub fn passed(&self, row: &Arc<Row>) -> Vec<Passed> {
-        let now = self.clock.now();
+    /// The past of a CronJob.
+    pub fn past(&self, row: &Arc<Row>) -> Arc<Past> {
+        let now = self.now();
         let minute = now.timestamp() / 60;
         let name = ObjectName::new(row.namespace.as_str(), row.name.as_str());
-        if let Some(counted) = self.passed.lock().get(&name)
-            && Arc::ptr_eq(&counted.row, row)
-            && counted.minute == minute
+        if let Some(known) = self.past.lock().get(&name)
+            && Arc::ptr_eq(&known.row, row)
+            && known.minute == minute
         {
-            return counted.passed.clone();
+            return Arc::clone(&known.past);
         }
-        let Some(watched) = self.source.cron_jobs.get(&name) else { return Vec::new() };
+        let Some(watched) = self.source.cron_jobs.get(&name) else { return Arc::default() };
         let known = self.source.known(&watched, self.zone, now);
-        let (judged, _) = History::new(&known, self.zone, now).judged(now - PASSED_FOR, now, PASSED_AT_MOST);
+        let history = History::new(&known, self.zone, now);
+        let (judged, _) = history.judged(now - PASSED_FOR, now, PASSED_AT_MOST);
         let mut counts = BTreeMap::new();
         for judged in judged.iter().filter(|judged| matches!(judged.fate, Fate::Skipped | Fate::Missed)) {
             *counts.entry(judged.reason).or_insert(0) += 1;
         }
-        let passed: Vec<Passed> = counts.into_iter().map(|(reason, slots)| Passed { reason, slots }).collect();
-        let mut remembered = self.passed.lock();
+        let passed = counts.into_iter().map(|(reason, slots)| Passed { reason, slots }).collect();
+        let past = Arc::new(Past { passed, strip: history.newest(STRIP) });
+        let mut remembered = self.past.lock();
         if remembered.len() >= REMEMBERED {
             remembered.clear();
         }
-        remembered.insert(name, Counted { row: Arc::clone(row), minute, passed: passed.clone() });
-        passed
+        remembered.insert(name, Known { row: Arc::clone(row), minute, past: Arc::clone(&past) });
+        past
     }
+}
+
+/// What the run that is due waits for, in the words of a table's cell.
+fn held(told: &Explanation) -> Option<String> {
+    let first = told.active.first().map(|active| &active.name);
+    Some(match told.by_schedule {
+        State::Blocked | State::RunStuck => format!("when {} has ended", first.map_or("a Job", |name| name)),
+        State::Paused => "when a run succeeds".to_owned(),
+        State::NameTaken | State::BadTemplate => "when it is mended".to_owned(),
+        _ => return None,
+    })
 }
 
 /// When time changes what is said of a CronJob in this state.
 fn until(state: State, next: Option<&Next>, now: DateTime<Utc>) -> DateTime<Utc> {
     let soon = match state {
         State::Starting => TimeDelta::seconds(1),
-        State::Overdue | State::Blocked => TimeDelta::seconds(5),
+        State::Overdue | State::Blocked | State::RunStuck | State::NotStarted => TimeDelta::seconds(5),
+        State::Failing | State::NeverEnds => TimeDelta::seconds(30),
         State::Suspended => TimeDelta::minutes(1),
         _ => LONGEST,
     };
     let next = next.map(|next| next.due).filter(|due| *due > now);
     next.map_or(now + soon, |due| due.min(now + soon))
+}
+
+/// How long the runs took that succeeded.
+fn durations(children: &[Arc<Job>], now: DateTime<Utc>) -> Option<Durations> {
+    let succeeded = children.iter().filter(|job| job.succeeded && !job.of_backfill);
+    let mut runs: Vec<_> = succeeded.map(|job| (job.began(), job.ran_for(now).as_seconds_f64())).collect();
+    let last = runs.iter().max_by_key(|(began, _)| *began)?.1;
+    runs.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    Some(Durations { last, median: runs[(runs.len() - 1) / 2].1, runs: runs.len() })
 }
 
 /// The delays between slots and Jobs, less the spread.
@@ -405,4 +471,4 @@ fn chips(watched: &WatchedCronJob) -> Vec<Chip> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,10 +6,11 @@
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
 use super::model::{Model, Row};
-use crate::cli::list::Urgency;
+use crate::cli::explain::Urgency;
 
 /// The selection of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -19,7 +20,7 @@ pub struct Selection {
     pub q: String,
     /// A namespace; empty for all.
     pub namespace: String,
-    /// An [`Urgency`]; empty for all.
+    /// One of [`STATES`]; empty for all.
     pub state: String,
     /// The order: problems (the default), name, next, last, lateness or failures.
     pub sort: String,
@@ -27,25 +28,49 @@ pub struct Selection {
     pub reverse: bool,
 }
 
-/// The states by which rows are selected, the worst first.
-pub const STATES: [(&str, Urgency); 6] = [
-    ("overdue", Urgency::Overdue),
-    ("stuck", Urgency::Stuck),
-    ("blocked", Urgency::Blocked),
-    ("failed", Urgency::Failed),
-    ("fine", Urgency::Fine),
-    ("stopped", Urgency::Stopped),
+/// What rows are selected by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// Those of an urgency.
+    Of(Urgency),
+    /// Those of which a run has ended, and none with success.
+    NeverSucceeded,
+    /// Those that are due within an hour.
+    DueSoon,
+}
+
+/// The filters, the worst first. What the page counts is what it selects.
+pub const STATES: [(&str, Filter); 8] = [
+    ("overdue", Filter::Of(Urgency::Overdue)),
+    ("stuck", Filter::Of(Urgency::Stuck)),
+    ("blocked", Filter::Of(Urgency::Blocked)),
+    ("failed", Filter::Of(Urgency::Failed)),
+    ("never", Filter::NeverSucceeded),
+    ("soon", Filter::DueSoon),
+    ("fine", Filter::Of(Urgency::Fine)),
+    ("stopped", Filter::Of(Urgency::Stopped)),
 ];
+
+impl Filter {
+    /// Whether it selects the row at `now`.
+    pub fn selects(self, row: &Row, now: DateTime<Utc>) -> bool {
+        match self {
+            Self::Of(urgency) => row.urgency == urgency,
+            Self::NeverSucceeded => row.never_succeeded,
+            Self::DueSoon => row.next.as_ref().is_some_and(|next| next.due <= now + TimeDelta::hours(1)),
+        }
+    }
+}
 
 /// The orders.
 const SORTS: [&str; 6] = ["problems", "name", "next", "last", "lateness", "failures"];
 
 impl Selection {
-    /// The rows that are shown, in order.
+    /// The rows that are shown at `now`, in order.
     ///
     /// # Errors
     /// One sentence that names the parameter.
-    pub fn rows(&self, model: &Model) -> Result<Vec<Arc<Row>>, String> {
+    pub fn rows(&self, model: &Model, now: DateTime<Utc>) -> Result<Vec<Arc<Row>>, String> {
         let state = match &*self.state {
             "" => None,
             name => Some(STATES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
@@ -63,7 +88,7 @@ impl Selection {
         let q = self.q.trim().to_lowercase();
         let is_shown = |row: &&Arc<Row>| {
             (self.namespace.is_empty() || self.namespace == row.namespace)
-                && state.is_none_or(|(_, urgency)| row.urgency == *urgency)
+                && state.is_none_or(|(_, filter)| filter.selects(row, now))
                 && (q.is_empty() || is_match(row, &q))
         };
         // The map has them by namespace and name, and the sort is stable.
@@ -78,7 +103,7 @@ impl Selection {
 
 fn is_match(row: &Row, q: &str) -> bool {
     let name = format!("{}/{}", row.namespace, row.name);
-    [&name, &row.schedule, &row.summary].iter().any(|text| text.to_lowercase().contains(q))
+    [&name, &row.schedule, row.label, &row.summary].iter().any(|text| text.to_lowercase().contains(q))
 }
 
 fn compare(sort: &str, a: &Row, b: &Row) -> Ordering {
@@ -103,3 +128,6 @@ fn compare(sort: &str, a: &Row, b: &Row) -> Ordering {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

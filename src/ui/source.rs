@@ -2,11 +2,12 @@
 //!
 //! Guarantees: reads only, with list and watch alone. What is known of one CronJob is what `explain` reads about it: its
 //! Jobs, the Events about it, its controller's lease. A kind that cannot be listed is reported by name; unreadable Events,
-//! leases and manifests hide nothing else.
+//! leases and manifests hide nothing else. `connection` says since when it is old.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
@@ -20,6 +21,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::UiError;
+use super::connection::{Outage, sentence};
 use super::objects::{WatchedCronJob, WatchedEvent, WatchedJob};
 use crate::api::batch_v1::CronJob;
 use crate::api::policy::PolicyOptions;
@@ -37,9 +39,6 @@ use crate::yaml;
 
 /// How often leases are read.
 const LEASE_PERIOD: Duration = Duration::from_secs(10);
-
-/// Servers send a bookmark every minute. After three missed ones, what is shown may be old.
-const STALE: Duration = Duration::from_secs(180);
 
 /// How many files and documents that cannot be read the page names.
 const MOST_UNREADABLE: usize = 10;
@@ -78,6 +77,9 @@ pub struct Source {
     namespace: Option<String>,
     /// The latest failure for each kind that cannot be read.
     trouble: Mutex<BTreeMap<&'static str, String>>,
+    outage: RwLock<Option<Outage>>,
+    /// Whether a watch has broken off, and a wake for that.
+    broken: (AtomicBool, Notify),
     origin: Origin,
     /// What has changed.
     pub changes: Arc<Changes>,
@@ -123,6 +125,8 @@ impl Source {
             restrictions: RwLock::default(),
             namespace: namespace.map(str::to_owned),
             trouble: Mutex::default(),
+            outage: RwLock::default(),
+            broken: (AtomicBool::default(), Notify::new()),
             origin: Origin::Cluster(client),
             changes: Arc::default(),
         });
@@ -177,6 +181,8 @@ impl Source {
             restrictions: RwLock::new(restrictions),
             namespace: None,
             trouble: Mutex::default(),
+            outage: RwLock::default(),
+            broken: (AtomicBool::default(), Notify::new()),
             origin: Origin::Files { objects, unreadable },
             changes: Arc::default(),
         }))
@@ -187,22 +193,65 @@ impl Source {
         self.cron_jobs.has_synced() && self.jobs.has_synced()
     }
 
+    /// The client of the cluster, if there is one.
+    pub fn client(&self) -> Option<&Client> {
+        if let Origin::Cluster(client) = &self.origin { Some(client) } else { None }
+    }
+
     /// Whether the CronJobs come from manifests.
     pub fn is_files(&self) -> bool {
         matches!(self.origin, Origin::Files { .. })
     }
 
-    /// What cannot be read, and why.
+    /// What cannot be read, and why, one sentence for each cause.
     pub fn trouble(&self) -> Vec<String> {
         let mut trouble: Vec<String> = self.trouble.lock().values().cloned().collect();
-        let age = self.cron_jobs.age().max(self.jobs.age()).filter(|age| *age > STALE && self.has_synced());
-        trouble.extend(age.map(|age| format!("The API server has sent nothing for {} s.", age.as_secs())));
+        trouble.dedup();
         if let Origin::Files { unreadable, .. } = &self.origin {
             trouble.extend(unreadable.iter().take(MOST_UNREADABLE).cloned());
             let more = unreadable.len().saturating_sub(MOST_UNREADABLE);
             trouble.extend((more > 0).then(|| format!("{more} more files or documents cannot be read.")));
         }
         trouble
+    }
+
+    /// Why the Events cannot be read.
+    pub fn unread_events(&self) -> Option<String> {
+        self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned()
+    }
+
+    /// Why the CronJobs or the Jobs cannot be listed.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        let trouble = self.trouble.lock();
+        [WatchedCronJob::RESOURCE, WatchedJob::RESOURCE].iter().find_map(|kind| trouble.get(kind.kind).cloned())
+    }
+
+    /// Since when what is shown is old.
+    pub fn outage(&self) -> Option<Outage> {
+        self.outage.read().clone()
+    }
+
+    pub(super) fn set_outage(&self, outage: Option<Outage>) {
+        let is_new = *self.outage.read() != outage;
+        if is_new {
+            *self.outage.write() = outage;
+            self.changes.notify.notify_one();
+        }
+    }
+
+    /// How long the API server has sent nothing about CronJobs or Jobs.
+    pub(super) fn silence(&self) -> Duration {
+        self.cron_jobs.age().max(self.jobs.age()).unwrap_or_default()
+    }
+
+    /// Whether a watch has broken off since this was last asked.
+    pub(super) fn take_broken(&self) -> bool {
+        self.broken.0.swap(false, Ordering::Relaxed)
+    }
+
+    /// Waits until a watch breaks off.
+    pub(super) async fn broken(&self) {
+        self.broken.1.notified().await;
     }
 
     /// Which controller runs a CronJob, as `explain` finds it, and what that controller sees.
@@ -220,8 +269,7 @@ impl Source {
         let said = |is_meant: &dyn Fn(&WatchedEvent) -> bool| {
             events.iter().filter(|event| is_meant(event)).filter_map(|event| event.said.clone()).collect()
         };
-        let unread = self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned();
-        let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
+        let warnings = self.unread_events().map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
         let lease = lease_of(&self.leases.read(), &cron_job, in_charge);
         let namespace_unread = self.restrictions.read().unread.clone();
         let facts = Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, lease, namespace_unread };
@@ -289,10 +337,15 @@ impl Source {
 
 impl Informers {
     /// Lists and watches until `cancel`.
-    pub async fn run(self, source: Arc<Source>, cancel: CancellationToken) {
+    pub async fn run(self, source: Arc<Source>, clock: SharedClock, cancel: CancellationToken) {
         let Self { cron_jobs, jobs, events } = self;
+        let connection = async {
+            if let Origin::Cluster(client) = &source.origin {
+                source.watch_connection(client, &clock, &cancel).await;
+            }
+        };
         let informers = join3(cron_jobs.run(cancel.clone()), jobs.run(cancel.clone()), events.run(cancel.clone()));
-        tokio::join!(informers, source.read_leases(&cancel));
+        tokio::join!(informers, source.read_leases(&cancel), connection);
     }
 }
 
@@ -301,11 +354,18 @@ struct TroubleObserver(std::sync::Weak<Source>);
 
 impl Observer for TroubleObserver {
     fn failed(&self, resource: ResourceKind, error: &ReflectorError) {
-        // A watch that ends is resumed; one that cannot be shows in the age of its store.
-        if let Some(source) = self.0.upgrade().filter(|_| error.operation != Operation::Watch) {
-            source.trouble.lock().insert(resource.kind, error.to_string());
+        let Some(source) = self.0.upgrade() else { return };
+        let is_event = resource.kind == WatchedEvent::RESOURCE.kind;
+        // A watch that ends is resumed, and one that cannot be is behind.
+        if error.operation == Operation::Watch {
+            if !is_event {
+                source.broken.0.store(true, Ordering::Relaxed);
+            }
+        } else {
+            source.trouble.lock().insert(resource.kind, sentence(resource.plural, error));
             source.changes.notify.notify_one();
         }
+        source.broken.1.notify_one();
     }
 
     fn listed(&self, resource: ResourceKind) {

@@ -47,7 +47,7 @@ impl Site {
         std::fs::write(directory.path().join("all.yaml"), manifests).unwrap();
         let clock: SharedClock = Arc::new(SystemClock);
         let source = Source::of_files(&[directory.path().to_owned()], false, "shop", &"".into(), &clock).unwrap();
-        let board = Board::new(source, Zone::UTC, "".into(), clock, String::new());
+        let board = Board::new(source, Zone::UTC, "".into(), clock, Shell { program: PROGRAM, flags: String::new() });
         board.refresh();
         let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await.unwrap();
         let (access, router) = page(&bound, board);
@@ -299,7 +299,8 @@ fn steps_of_page(manifests: &str) -> u64 {
     // What is read from files was created then.
     let long_ago: SharedClock = TestClock::new(now - half * 2);
     let source = Source::of_files(&[directory.path().to_owned()], false, "shop", &"".into(), &long_ago).unwrap();
-    let board = Board::new(source, Zone::UTC, "".into(), TestClock::new(now), String::new());
+    let board =
+        Board::new(source, Zone::UTC, "".into(), TestClock::new(now), Shell { program: PROGRAM, flags: String::new() });
     let (steps, days) = apimachinery::steps::of(|| {
         board.refresh();
         for name in board.model().rows.keys() {
@@ -329,4 +330,45 @@ fn steps_of_the_page_grow_with_the_cron_jobs_and_with_their_slots_in_view_whatev
     assert!(hostile >= 16 * 1_440 || !cfg!(debug_assertions), "{hostile}");
     let [once, twice] = [100, 200].map(|number| steps_of_page(&many(number, "0 * * * *", "")));
     assert!(twice <= once * 2 + once / 4, "{once} steps, and {twice} for twice as many CronJobs");
+}
+
+#[tokio::test]
+async fn commands_of_a_what_if_leave_out_no_cron_job() {
+    let one = |number: usize| manifest(&format!("report-{number:03}"), "0 2 * * *", "", "suspend: false");
+    let manifests: String = (0..120).map(one).chain([manifest("other", "0 3 * * *", "", "suspend: false")]).collect();
+    let site = Site::of(&manifests).await;
+    let heat = site.get("heat?day=2027-03-28&zone=Etc/UTC&spread=1h&q=report").await;
+    let commands: Vec<&str> =
+        heat["whatIf"]["commands"].as_array().unwrap().iter().map(|command| command.as_str().unwrap()).collect();
+    assert_eq!(commands.len(), 3, "{commands:#?}");
+    for number in 0..120 {
+        let name = format!(" report-{number:03}");
+        assert_eq!(commands.iter().filter(|command| command.contains(&name)).count(), 1, "{name}");
+    }
+    assert!(commands.iter().all(|command| !command.contains('#') && !command.contains("other")), "{commands:#?}");
+    let all = site.get("heat?day=2027-03-28&zone=Etc/UTC&spread=1h").await;
+    assert_eq!(all["whatIf"]["commands"].as_array().unwrap().len(), 1, "--all");
+}
+
+/// Without a cluster, nothing has run.
+#[tokio::test]
+async fn counts_of_the_strip_are_those_of_the_filters() {
+    let manifests = [
+        manifest("nightly", "0 2 * * *", "", "suspend: false"),
+        manifest("minutely", "* * * * *", "", "suspend: false"),
+        manifest("held", "* * * * *", "", "suspend: true"),
+        manifest("broken", "61 * * * *", "", "suspend: false"),
+    ];
+    let site = Site::of(&manifests.concat()).await;
+    let states = site.get("summary").await["states"].as_object().unwrap().clone();
+    for (state, number) in &states {
+        assert_eq!(site.get(&format!("cronjobs?state={state}")).await["total"], *number, "{state}");
+        assert_eq!(
+            site.get(&format!("summary?state={state}")).await["states"],
+            Value::Object(states.clone()),
+            "{state}"
+        );
+    }
+    assert_eq!((&states["never"], &states["stuck"], &states["stopped"]), (&0.into(), &1.into(), &1.into()));
+    assert!(states["soon"].as_u64().unwrap() >= 1);
 }

@@ -7,12 +7,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
-use super::model::{Board, RunResult};
+use super::model::Board;
 use super::objects::WatchedCronJob;
 use crate::api::ObjectName;
 use crate::api::batch_v1::CronJob;
 use crate::cli::next::cron_jobs::slots_after;
-use crate::cli::slots::{Fate, History};
+use crate::cli::slots::{Fate, History, Judged, RunResult};
 
 /// The most slots of a line without a Job.
 const MARKS: usize = 1_500;
@@ -72,6 +72,8 @@ pub struct Mark {
     pub due: DateTime<Utc>,
     /// What became of it.
     pub fate: Fate,
+    /// How its run ended, for one whose Job no longer exists.
+    pub run: Option<RunResult>,
     /// Why it was not started, in a word.
     pub reason: &'static str,
     /// The same in words.
@@ -101,15 +103,18 @@ pub fn runs(board: &Board, watched: &WatchedCronJob) -> Vec<Run> {
 /// The line of a CronJob between two times; `None` if it no longer exists.
 pub fn line(board: &Board, name: &ObjectName, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<Line> {
     let watched = board.source.cron_jobs.get(name)?;
-    let (now, zone): (_, Zone) = (board.clock.now(), board.zone);
+    let (now, zone): (_, Zone) = (board.now(), board.zone);
     let known = board.source.known(&watched, zone, now);
     let cron_job = &known.facts.cron_job;
     let (since, until) = (cron_job.nominal(from) - TimeDelta::seconds(1), cron_job.nominal(to));
-    let (judged, cut) = History::new(&known, zone, now).judged(since, until, MARKS);
-    let slots = judged.into_iter().filter(|judged| judged.fate != Fate::Started);
+    let history = History::new(&known, zone, now);
+    let is_held = history.explanation.by_schedule.is_held();
+    let (judged, cut) = history.judged(since, until, MARKS);
+    // A Job is a bar of its own.
+    let slots = judged.into_iter().filter(|judged| judged.job.is_none());
     let slots = slots.map(|judged| {
-        let crate::cli::slots::Judged { slot, fate, reason, why } = judged;
-        Mark { due: cron_job.due(slot), fate, reason, why }
+        let Judged { slot, fate, run, reason, why, .. } = judged;
+        Mark { due: cron_job.due(slot), fate, run, reason, why }
     });
     let in_view = |run: &Run| run.start <= to && run.end.is_none_or(|end| end >= from);
     Some(Line {
@@ -118,7 +123,8 @@ pub fn line(board: &Board, name: &ObjectName, from: DateTime<Utc>, to: DateTime<
         runs: runs(board, &watched).into_iter().filter(in_view).collect(),
         slots: slots.collect(),
         cut,
-        expected: expected(cron_job, zone, (from, to), now),
+        // What is held starts when something else than time has happened.
+        expected: if is_held { Vec::new() } else { expected(cron_job, zone, (from, to), now) },
     })
 }
 

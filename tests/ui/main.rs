@@ -7,6 +7,7 @@
 
 mod access;
 mod browser;
+mod night;
 mod site;
 
 use std::path::{Path, PathBuf};
@@ -138,7 +139,7 @@ fn every_part_of_the_page_works_with_dev() {
     for word in [
         "nightly-report-manual-",
         "kubectl patch cronjob -n default nightly-report",
-        "kubectl cronjob backfill -n default nightly-report",
+        "cronjob-controller backfill -n default nightly-report",
         "--dry-run --kubeconfig=/",
         "jobTemplate:",
     ] {

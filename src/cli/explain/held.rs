@@ -16,6 +16,7 @@ use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, STUCK_AFTER, StuckAfter,
 };
+use crate::cli::output::stretch;
 use crate::cli::restrictions::why;
 use crate::controller::plan::{Skip, Verdict};
 use crate::controller::reconcile::{is_too_late, old_at};
@@ -206,6 +207,18 @@ impl Case<'_> {
         let running = self.running();
         let jobs = running.iter().map(|job| &***job);
         jobs.filter(|job| can_block(&job)).filter_map(|job| self.stuck_job(job, policy)).take(MAX_WARNINGS).collect()
+    }
+
+    /// That a Job which blocks a run has been stuck for some time.
+    pub(super) fn stuck_since(&self) -> Option<String> {
+        let StuckAfter { age, .. } = self.cron_job.limits().stuck_after?;
+        let counts_all = self.cron_job.limits().max_concurrent.is_some();
+        let can_block = |job: &&Arc<Job>| counts_all || self.cron_job.status.in_active_list(&job.uid);
+        let blocking = self.running().into_iter().filter(can_block);
+        let stuck = blocking.filter_map(|job| Some((old_at(job, age)?, job)));
+        let (since, job) = stuck.min_by_key(|(since, _)| *since).filter(|(since, _)| *since <= self.now)?;
+        let late = stretch(self.now - since);
+        Some(format!("{} {} is over its {STUCK_AFTER} by {late}.", self.noun(), job.name.name))
     }
 
     /// `None` for a Job that is never stuck.

@@ -1,7 +1,8 @@
 //! Reads the facts about a CronJob from a cluster.
 //!
-//! Guarantees: five reads (the CronJob, the children of its namespace, the Warnings about it, the leases, the Namespace) and no writes; the
-//! same again every two seconds while a run is awaited. A running Job and its Pods are read last.
+//! Guarantees: five reads (the CronJob, the children of its namespace, the Warnings about it, the leases, the Namespace) and no
+//! writes; the same again every two seconds while a run is awaited. A running Job and one that failed are read last, each with its
+//! Pods.
 //! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot
 //! be decoded is left out.
 
@@ -28,6 +29,7 @@ use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, ControllerFlags};
+use crate::cli::failure::Failure;
 use crate::cli::restrictions::Restrictions;
 use crate::cli::unfinished;
 use crate::client::{DeadlineError, connect_for_person};
@@ -164,14 +166,24 @@ pub async fn connect_and_explain(
     };
     let mut explanation = explain(&facts, flags.zone, cluster::now(&client, clock).await);
     explanation.read_unfinished(&client, target.controller_kind).await;
+    explanation.read_failure(&client, target.controller_kind).await;
     Ok((explanation, is_good))
 }
 
 impl Explanation {
     /// Reads what keeps the first of its running Jobs from ending.
-    pub(in crate::cli) async fn read_unfinished(&mut self, client: &Client, controller_kind: ControllerKind) {
+    pub(crate) async fn read_unfinished(&mut self, client: &Client, controller_kind: ControllerKind) {
         if let Some(job) = self.active.first() {
             self.unfinished = unfinished::read(client, controller_kind, &self.namespace, &job.name).await;
+        }
+    }
+}
+
+impl Explanation {
+    /// Reads why the last run that ended failed, if it did.
+    pub(crate) async fn read_failure(&mut self, client: &Client, controller_kind: ControllerKind) {
+        if let Some(job) = &self.last_failed_job {
+            self.failure = Failure::read(client, controller_kind, &self.namespace, job).await;
         }
     }
 }
@@ -300,13 +312,13 @@ pub(in crate::cli) async fn read_cron_job(
     Ok((cron_job, text))
 }
 
-pub(in crate::cli) async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {
+pub(crate) async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {
     let request = Request::get(path).header(http::header::ACCEPT, "application/json").body(Vec::new());
     client.request_text(request.map_err(kube::Error::HttpError)?).await
 }
 
 /// The error for people: the server's own message where there is one.
-pub(in crate::cli) fn words(error: &kube::Error) -> String {
+pub(crate) fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         error => with_causes(error),

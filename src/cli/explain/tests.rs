@@ -16,7 +16,7 @@ use crate::leader_election::Coverage;
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
-pub(in crate::cli) fn instant(text: &str) -> DateTime<Utc> {
+pub(crate) fn instant(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
@@ -65,7 +65,7 @@ fn active(slot: &str) -> Value {
 }
 
 /// What is read about a CronJob with these Jobs, where no lease and no write says whose it is.
-pub(in crate::cli) fn facts(change: &Value, jobs: Vec<Arc<Job>>) -> Facts {
+pub(crate) fn facts(change: &Value, jobs: Vec<Arc<Job>>) -> Facts {
     let in_charge = InCharge::Unknown;
     Facts { cron_job: cron_job(change), in_charge, jobs, warnings: Ok(Vec::new()), lease: None, namespace_unread: None }
 }
@@ -73,6 +73,12 @@ pub(in crate::cli) fn facts(change: &Value, jobs: Vec<Arc<Job>>) -> Facts {
 fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {
     let facts = facts(change, jobs);
     explain(&facts, Zone::UTC, instant(now))
+}
+
+/// The first value, with the second merged into it.
+fn merged(mut value: Value, change: &Value) -> Value {
+    merge_patch(&mut value, change);
+    value
 }
 
 /// A case, the jobs, the time; the state, the summary and what the next run will do.
@@ -606,7 +612,7 @@ fn next_run_is_described_with_its_effect() {
             vec![job(today, "cj", Some("Failed"))],
             NOW,
             State::Failing,
-            "It runs on schedule, but the last run failed: Job nightly-29921880. It waits for the next run.",
+            "No success yet, at least 1 failed run (21 slots): the last run failed, Job nightly-29921880. It waits for the next run.",
             Some("starts Job nightly-29923320"),
         ),
         (
@@ -615,7 +621,8 @@ fn next_run_is_described_with_its_effect() {
             vec![job(today, "cj", None), job("2026-11-21T02:00:00Z", "cj", Some("Failed"))],
             NOW,
             State::Failing,
-            "It runs on schedule, but the last run that ended failed: Job nightly-29920440. It waits for the next run.",
+            "No success yet, at least 1 failed run (21 slots): the last run that ended failed, Job nightly-29920440. It waits for the \
+             next run.",
             Some("starts Job nightly-29923320, beside nightly-29921880 if it still runs"),
         ),
         (
@@ -651,7 +658,7 @@ fn next_run_is_described_with_its_effect() {
         ),
         (
             "under Replace",
-            running("Replace"),
+            merged(running("Replace"), &json!({"status": {"lastSuccessfulTime": "2026-11-21T02:01:00Z"}})),
             vec![job(today, "cj", None)],
             NOW,
             State::Waiting,
@@ -769,8 +776,11 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
             minutely(before, forbid),
             vec![job(before, "cj", Some("Failed"))],
             None,
-            State::Starting,
-            starting.into(),
+            State::Failing,
+            format!(
+                "No success yet, at least 1 failed run (more than 1000 slots): the last run failed, Job {}. {starting}",
+                name_of(before)
+            ),
         ),
         (
             "the earlier ones are past their deadline",
@@ -962,6 +972,9 @@ fn answer_comes_before_the_details() {
             "Running:        nightly-29917560, for 3d08h",
             "Next run:       Mon 2026-11-23 03:00:00 +01:00, in 16h00m: is skipped if Job nightly-29917560 still runs",
             "",
+            "The run that is due starts when that Job is gone.",
+            "  kubectl delete job -n shop nightly-29917560",
+            "",
             "Warnings, the newest first:",
             "  FailedCreate, 1h00m ago, 3 times: Error creating job: quota",
         ]
@@ -1139,7 +1152,7 @@ fn job_that_exists_and_was_not_started_is_told_from_one_that_does_not_exist() {
             "Allow",
             "2026-11-22T09:59:59Z",
             unstarted(json!({})),
-            State::Waiting,
+            State::NotStarted,
             format!("{waits}. The next run is not due yet."),
         ),
         (
@@ -1178,4 +1191,170 @@ fn what_pods_are_told_is_a_note() {
     let told = explained(&annotations, vec![], NOW);
     let note = "Its Pods get their slot in annotations (cronjob-controller.dev/slot-in-pod).";
     assert!(told.notes.contains(&note.to_owned()), "{:?}", told.notes);
+}
+
+/// A case, a change and the Jobs; the state, and what is said.
+type Told<'a, T> = (&'a str, Value, Vec<Arc<Job>>, State, T);
+
+/// Every minute, at ten o'clock and five seconds.
+#[test]
+fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
+    let minutely = |change: Value| {
+        let base = json!({
+            "metadata": {"creationTimestamp": "2026-11-22T09:00:30Z"},
+            "spec": {"schedule": "* * * * *"},
+            "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"},
+        });
+        merged(base, &change)
+    };
+    let at = |minute: u32| format!("2026-11-22T09:{minute:02}:00Z");
+    let run = |minute: u32, end: Option<&str>| job(&at(minute), "cj", end);
+    let now_running = || job("2026-11-22T10:00:00Z", "cj", None);
+    let failed = |minutes: std::ops::Range<u32>| minutes.map(|minute| run(minute, Some("Failed"))).collect::<Vec<_>>();
+    let success = json!({"status": {"lastSuccessfulTime": "2026-11-22T09:30:10Z"}});
+    let starting =
+        json!({"status": {"lastScheduleTime": "2026-11-22T09:59:00Z", "lastSuccessfulTime": "2026-11-22T09:30:10Z"}});
+    let since = "No success for 29m55s";
+    let replace = |change: Value| merged(json!({"spec": {"concurrencyPolicy": "Replace"}}), &change);
+    let published = json!({
+        "metadata": {"annotations": {"cronjob-controller.dev/last-failure": "2026-11-22T09:59:20Z"}},
+        "status": {"lastSuccessfulTime": "2026-11-22T09:30:10Z"},
+    });
+    let rows: Vec<Told<'_, String>> = vec![
+        (
+            "five failures in a row, and a run is under way",
+            minutely(success.clone()),
+            [failed(55..60), vec![now_running()]].concat(),
+            State::Failing,
+            format!("{since}, at least 5 failed runs (30 slots): the last run that ended failed, Job nightly-29922359."),
+        ),
+        (
+            "of which one is kept",
+            minutely(success.clone()),
+            [failed(59..60), vec![now_running()]].concat(),
+            State::Failing,
+            format!("{since}, at least 1 failed run (30 slots): the last run that ended failed, Job nightly-29922359."),
+        ),
+        (
+            "and the next one is about to start",
+            minutely(starting),
+            failed(59..60),
+            State::Failing,
+            format!("{since}, at least 1 failed run (29 slots): the last run failed, Job nightly-29922359."),
+        ),
+        (
+            "none is kept, and the record of the last failure tells",
+            minutely(published),
+            vec![now_running()],
+            State::Failing,
+            format!("{since} (30 slots): a run failed, and its Job is gone."),
+        ),
+        (
+            "the last one that ended succeeded",
+            minutely(json!({"status": {"lastSuccessfulTime": "2026-11-22T09:59:50Z"}})),
+            [failed(58..59), vec![now_running()]].concat(),
+            State::Waiting,
+            "It runs on schedule and waits for the next run.".to_owned(),
+        ),
+        (
+            "Replace deletes each run before it ends",
+            minutely(replace(success.clone())),
+            vec![now_running()],
+            State::NeverEnds,
+            "No run has ended for 29m55s (30 slots): each is deleted when the next one starts (concurrencyPolicy is Replace). Job \
+             nightly-29922360 runs for 5s."
+                .to_owned(),
+        ),
+        (
+            "Replace, and the last but one succeeded",
+            minutely(replace(json!({"status": {"lastSuccessfulTime": "2026-11-22T09:58:50Z"}}))),
+            vec![now_running()],
+            State::Waiting,
+            "It runs on schedule and waits for the next run.".to_owned(),
+        ),
+    ];
+    for (sentence, change, jobs, state, why) in rows {
+        let told = explained(&change, jobs, "2026-11-22T10:00:05Z");
+        assert_eq!(told.state, state, "{sentence}: {}", told.why);
+        assert!(told.why.starts_with(&why), "{sentence}: {}", told.why);
+    }
+}
+
+#[test]
+fn a_run_that_is_over_its_stuck_after_is_more_than_a_blocked_one() {
+    let today = "2026-11-22T02:00:00Z";
+    let change = |age: &str| {
+        json!({
+            "metadata": {"annotations": {"cronjob-controller.dev/stuck-after": age}},
+            "spec": {"schedule": "0 * * * *", "concurrencyPolicy": "Forbid"},
+            "status": {"lastScheduleTime": today, "active": [active(today)]},
+        })
+    };
+    let told = explained(&change("3h"), vec![job(today, "cj", None)], NOW);
+    assert_eq!(told.state, State::RunStuck, "{}", told.why);
+    let words =
+        "Job nightly-29921880 is over its cronjob-controller.dev/stuck-after by 5h00m. It blocks the next run: ";
+    assert!(told.why.starts_with(words), "{}", told.why);
+    assert_eq!(explained(&change("12h"), vec![job(today, "cj", None)], NOW).state, State::Blocked);
+}
+
+/// What a state is ended by, as `explain NAME` and the page say it.
+#[test]
+fn each_state_that_needs_attention_names_one_command() {
+    let today = "2026-11-22T02:00:00Z";
+    let forbid = json!({"spec": {"concurrencyPolicy": "Forbid", "schedule": "0 * * * *"}, "status": {"lastScheduleTime": today, "active": [active(today)]}});
+    let unstarted = Arc::new(Job { start_time: None, ..Job::clone(&job(today, "cj", None)) });
+    let rows: Vec<Told<'_, Option<&str>>> = vec![
+        ("waits", json!({}), vec![job(today, "cj", Some("Complete"))], State::Waiting, None),
+        (
+            "fails",
+            json!({}),
+            vec![job(today, "cj", Some("Failed"))],
+            State::Failing,
+            Some("kubectl create job -n shop nightly-manual --from=cronjob/nightly"),
+        ),
+        (
+            "blocked",
+            forbid,
+            vec![job(today, "cj", None)],
+            State::Blocked,
+            Some("kubectl delete job -n shop nightly-29921880"),
+        ),
+        (
+            "suspended",
+            json!({"spec": {"suspend": true}}),
+            vec![],
+            State::Suspended,
+            Some("kubectl cronjob resume -n shop nightly"),
+        ),
+        (
+            "unreadable",
+            json!({"spec": {"schedule": "x"}}),
+            vec![],
+            State::UnparseableSchedule,
+            Some("kubectl edit cronjob -n shop nightly"),
+        ),
+        (
+            "not started",
+            json!({}),
+            vec![unstarted],
+            State::NotStarted,
+            Some("kubectl describe job -n shop nightly-29921880"),
+        ),
+        (
+            "overdue",
+            json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}}),
+            vec![],
+            State::Overdue,
+            Some("kubectl get events -n shop --field-selector=involvedObject.name=nightly"),
+        ),
+    ];
+    for (sentence, change, jobs, state, command) in rows {
+        let told = explained(&change, jobs, NOW);
+        let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
+        assert_eq!((told.state, remedy.as_deref()), (state, command), "{sentence}");
+    }
+    let hostile = json!({"metadata": {"name": "a; rm -rf /"}, "spec": {"schedule": "x"}});
+    let remedy = explained(&hostile, vec![], NOW).remedy("kubectl cronjob", " --context=a").unwrap();
+    assert_eq!(remedy.command, "kubectl edit cronjob -n shop 'a; rm -rf /' --context=a");
 }

@@ -1,9 +1,11 @@
 //! Formats an explanation as lines for people.
 //!
-//! Guarantee: the answer comes first, then the facts, then further remarks. Pure.
+//! Guarantee: the answer comes first, then the facts, why it failed and what ends that, then further remarks. Pure.
 
 use super::Explanation;
+use super::remedy::Remedy;
 use crate::cli::output::{MOMENT, Report, stretch};
+use crate::options::PROGRAM;
 use crate::terminal;
 
 impl Report for Explanation {
@@ -11,6 +13,13 @@ impl Report for Explanation {
         let mut lines =
             vec![format!("{} {}/{}: {}", self.kind, self.namespace, self.name, self.summary), String::new()];
         lines.extend(terminal::columns(&self.facts()));
+        if let Some(failure) = &self.failure {
+            lines.extend([String::new(), "Why the last run that ended failed:".to_owned()]);
+            lines.extend(failure.lines());
+        }
+        if let Some(Remedy { what, command }) = self.remedy(PROGRAM, "") {
+            lines.extend([String::new(), what, format!("  {command}")]);
+        }
         if let Some(unfinished) = &self.unfinished {
             lines.push(String::new());
             lines.extend(unfinished.lines());

@@ -105,7 +105,8 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
             String::new(),
             format!(
                 "CronJob default/nightly (failing): It is not known which controller runs it. What follows holds if \
-                 cronjob-controller does. It runs on schedule, but the last run failed: Job {job}. It waits for the next run."
+                 cronjob-controller does. No success yet, at least 1 failed run (1 slot): the last run failed, Job {job}. It waits for the \
+                 next run."
             ),
             "  BackoffLimitExceeded: Job has reached the limit".to_owned(),
             "  Pod failed, container main: Error, exit code 3".to_owned(),

@@ -60,14 +60,14 @@ fn table_says_what_is_late_and_what_blocks() {
     let lines = listing(&all()[2..6], Zone::UTC, instant(NOW)).lines();
     let blocker = name_of(YESTERDAY);
     let want = [
-        "CRONJOB  CONTROLLER      STATE                 NEXT       LAST                                         LATE    BLOCKED BY"
-            .to_owned(),
-        "shop/late not known overdue               in 16h00m  1d08h ago, no longer exists                  8h00m   -".to_owned(),
-        "shop/wrong not known unparseableSchedule   -          8h00m ago, no longer exists                  -       -".to_owned(),
+        "CRONJOB CONTROLLER STATE NEXT LAST LATE BLOCKED BY RUNS".to_owned(),
+        format!("shop/late not known overdue in 16h00m 1d08h ago, no longer exists 8h00m - {}–>", "?".repeat(18)),
+        "shop/wrong not known bad schedule - 8h00m ago, no longer exists - -".to_owned(),
         format!(
-            "shop/nightly not known blocked               in 16h00m  1d08h ago, has been running for 1d08h        8h00m   {blocker}"
+            "shop/nightly not known blocked - 1d08h ago, has been running for 1d08h 8h00m {blocker} {}●○",
+            "?".repeat(18)
         ),
-        "shop/nightly not known failing               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
+        format!("shop/nightly not known failing in 16h00m 8h00m ago, failed - - {}✗", "?".repeat(19)),
     ];
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());
@@ -105,9 +105,37 @@ fn json_has_the_state_and_the_blockers() {
         json["cronJobs"],
         json!([{
             "namespace": "shop", "name": "nightly", "controller": "unknown", "state": "blocked",
-            "nextRun": "2026-11-23T02:00:00Z", "lastRun": "2026-11-21T02:00:00Z",
+            "lastRun": "2026-11-21T02:00:00Z",
             "lastOutcome": "has been running for 1d08h", "dueSince": "2026-11-22T02:00:00Z",
             "blockedBy": [name_of(YESTERDAY)],
         }])
     );
+}
+
+#[test]
+fn table_on_a_terminal_fits_it_and_has_the_worst_last() {
+    let mut all = all();
+    all.push(known("sync-the-orders-of-all-shops-with-the-warehouse", json!({}), &[(TODAY, Some("Complete"))]));
+    let listing = listing(&all, Zone::UTC, instant(NOW));
+    for width in [60, 80, 100, 120, 200] {
+        let text = listing.shown(Format::Table, Some(Screen { width, colour: false }));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
+        assert!(lines[0].starts_with("CRONJOB") && lines[0].ends_with("RUNS"), "{width}: {lines:#?}");
+        assert!(lines[1].contains("suspended") && lines[8].contains("shop/late"), "{width}: {lines:#?}");
+        assert!(lines[8].contains("overdue") && lines[8].ends_with('>'), "{width}: {lines:#?}");
+    }
+    let coloured = listing.shown(Format::Table, Some(Screen { width: 80, colour: true }));
+    assert!(coloured.contains("\u{1b}[31mshop/late") && coloured.contains("\u{1b}[2mshop/stopped"), "{coloured:?}");
+    let json = listing.shown(Format::Json, Some(Screen { width: 80, colour: true }));
+    assert!(!json.contains('\u{1b}'));
+}
+
+#[test]
+fn words_of_an_object_have_no_effect_on_the_terminal() {
+    let mut known = known("nightly", json!({}), &[]);
+    known.facts.cron_job = cron_job(&json!({"metadata": {"name": "a\u{1b}[2Jb\nc"}}));
+    let text =
+        listing(&[known], Zone::UTC, instant(NOW)).shown(Format::Table, Some(Screen { width: 80, colour: false }));
+    assert!(text.contains("shop/a\\x1b[2Jb\\nc") && !text.contains('\u{1b}'), "{text:?}");
 }

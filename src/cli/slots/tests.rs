@@ -79,6 +79,39 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             vec![("21x2", Fate::Started, "its Job no longer exists".to_owned())],
         ),
         (
+            "Events tell how runs ended whose Jobs are gone",
+            18,
+            json!({"spec": {"concurrencyPolicy": "Replace"}}),
+            &[],
+            vec![
+                said("SawCompletedJob", &format!("Saw completed job: {}, condition: Complete", name_of(&day(19)))),
+                said("SawCompletedJob", &format!("Saw completed job: {}, condition: Failed", name_of(&day(20)))),
+                said("SuccessfulDelete", &format!("(combined from similar events): Deleted job {}", name_of(&day(21)))),
+            ],
+            vec![
+                ("19x1", Fate::Started, "succeeded, and its Job no longer exists".to_owned()),
+                ("20x1", Fate::Started, "failed, and its Job no longer exists".to_owned()),
+                ("21x2", Fate::Started, "its Job no longer exists".to_owned()),
+            ],
+        ),
+        (
+            "Replace once its Events are aggregated: nothing says that a controller missed a run",
+            18,
+            json!({"spec": {"concurrencyPolicy": "Replace", "failedJobsHistoryLimit": 10, "successfulJobsHistoryLimit": 10}}),
+            &[(22, None)],
+            vec![said("SuccessfulDelete", &format!("(combined from similar events): Deleted job {}", name_of(&day(21))))],
+            vec![
+                (
+                    "19x2",
+                    Fate::Unknown,
+                    "its Job, if there was one, was deleted at the latest when a later run started: concurrencyPolicy is Replace"
+                        .to_owned(),
+                ),
+                ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
+                ("22x1", Fate::Started, "has been running for 8h00m".to_owned()),
+            ],
+        ),
+        (
             "a deadline that passed",
             20,
             json!({"spec": {"startingDeadlineSeconds": 60}, "status": {"lastScheduleTime": day(20)}}),
@@ -125,7 +158,22 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
                 ("19x1", Fate::Started, "has been running for 3d08h".to_owned()),
                 ("20x1", Fate::Unknown, gone.to_owned()),
                 ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
-                ("22x1", Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(19)))),
+                (
+                    "22x1",
+                    Fate::Waiting,
+                    format!("it waits until {} has ended (cronjob-controller.dev/backlog is 2)", name_of(&day(19))),
+                ),
+            ],
+        ),
+        (
+            "an Event says that a change passed it over",
+            20,
+            kept.clone(),
+            &[(20, Some("Complete")), (22, Some("Complete"))],
+            vec![said("PassedOver", "Passed over the run of 2026-11-21T02:00:00Z: it was due before an annotation was changed")],
+            vec![
+                ("21x1", Fate::Skipped, "a change of the CronJob passed it over".to_owned()),
+                ("22x1", Fate::Started, "succeeded".to_owned()),
             ],
         ),
         (
@@ -286,4 +334,118 @@ fn run_that_ended_before_the_next_slot_kept_none_from_starting_late() {
         let got = told.iter().find(|entry| entry.from == instant(&day(21))).unwrap();
         assert_eq!((got.fate, got.why.clone()), want, "{sentence}");
     }
+}
+
+/// A Job that began at one time and ended at another, with this condition.
+fn ran(slot: &str, condition: &str, end: &str) -> Arc<Job> {
+    let mut object = json!({
+        "metadata": {
+            "name": name_of(slot), "namespace": "shop", "uid": name_of(slot), "resourceVersion": "1",
+            "creationTimestamp": slot, "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot},
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "cj", "controller": true}],
+        },
+        "status": {"startTime": slot, "conditions": [{"type": condition, "status": "True", "lastTransitionTime": end}]},
+    });
+    if condition == "Complete" {
+        object["status"]["completionTime"] = end.into();
+    }
+    Arc::new(Job::decode(&object.to_string(), &crate::api::Interner::default()).unwrap())
+}
+
+/// Every half hour; the Job of ten o'clock ended at 11:15, so that those of 10:30 and 11:00 did not start.
+#[test]
+fn a_policy_and_not_a_controller_left_a_slot_out_behind_a_job_however_it_ended() {
+    let forbid = json!({"concurrencyPolicy": "Forbid"});
+    let [half_past, eleven] = ["2026-11-22T10:30:00Z", "2026-11-22T11:00:00Z"].map(instant);
+    let blocker = name_of("2026-11-22T10:00:00Z");
+    let because = |rule: &str| format!("{blocker} ran, and {rule}");
+    let rows = [
+        (
+            "Forbid, and it succeeded",
+            forbid.clone(),
+            json!({}),
+            "Complete",
+            "forbid",
+            because("concurrencyPolicy is Forbid"),
+        ),
+        (
+            "Forbid, and it failed",
+            forbid.clone(),
+            json!({}),
+            "Failed",
+            "forbid",
+            because("concurrencyPolicy is Forbid"),
+        ),
+        (
+            "a backlog of none",
+            forbid,
+            json!({BACKLOG: "0"}),
+            "Failed",
+            "passed_over",
+            because("concurrencyPolicy is Forbid; cronjob-controller.dev/backlog is 0"),
+        ),
+        (
+            "as many as may run",
+            json!({}),
+            json!({MAX_CONCURRENT: "1"}),
+            "Failed",
+            "max_concurrent",
+            "1 Job ran, and cronjob-controller.dev/max-concurrent is 1".to_owned(),
+        ),
+    ];
+    for (sentence, spec, annotations, end, reason, why) in rows {
+        let mut change = json!({"metadata": {"annotations": annotations}, "spec": spec});
+        change["spec"]["schedule"] = "*/30 * * * *".into();
+        change["spec"]["successfulJobsHistoryLimit"] = 10.into();
+        change["spec"]["failedJobsHistoryLimit"] = 10.into();
+        change["status"] = json!({"lastScheduleTime": "2026-11-22T11:30:00Z"});
+        let jobs = vec![
+            ran("2026-11-22T09:30:00Z", "Complete", "2026-11-22T09:31:00Z"),
+            ran("2026-11-22T09:00:00Z", "Failed", "2026-11-22T09:01:00Z"),
+            ran("2026-11-22T10:00:00Z", end, "2026-11-22T11:15:00Z"),
+            ran("2026-11-22T11:30:00Z", "Complete", "2026-11-22T11:31:00Z"),
+        ];
+        let known = Known { facts: facts(&change, jobs), events: Vec::new() };
+        let now = instant("2026-11-22T11:45:00Z");
+        let (judged, _) = History::new(&known, Zone::UTC, now).judged(instant("2026-11-22T10:00:00Z"), now, 10);
+        let left_out: Vec<_> = judged.iter().filter(|judged| judged.fate != Fate::Started).collect();
+        assert_eq!(left_out.iter().map(|judged| judged.slot).collect::<Vec<_>>(), [half_past, eleven], "{sentence}");
+        for judged in left_out {
+            assert_eq!((judged.fate, judged.reason, &*judged.why), (Fate::Skipped, reason, &*why), "{sentence}");
+        }
+    }
+}
+
+#[test]
+fn unreadable_events_are_said_of_the_slots() {
+    let mut facts = facts(&json!({}), vec![job(&day(22), "cj", Some("Complete"))]);
+    facts.warnings = Err("read /api/v1/events: events is forbidden".to_owned());
+    let known = [Known { facts, events: Vec::new() }];
+    let since = Since::At(Given::Instant(instant(&day(21))));
+    let lines = slots(&known, Zone::UTC, since, instant("2026-11-22T10:00:00Z")).lines();
+    let want =
+        "  The Events cannot be read, which tell of runs whose Jobs are gone: read /api/v1/events: events is forbidden";
+    assert!(lines.iter().any(|line| line == want), "{lines:#?}");
+}
+
+#[test]
+fn the_newest_slots_have_their_results_and_durations() {
+    let jobs = vec![
+        ran("2026-11-20T02:00:00Z", "Complete", "2026-11-20T02:05:00Z"),
+        ran("2026-11-21T02:00:00Z", "Failed", "2026-11-21T02:00:30Z"),
+        job(&day(22), "cj", None),
+    ];
+    let change = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
+    let known = Known { facts: facts(&change, jobs), events: Vec::new() };
+    let strip = History::new(&known, Zone::UTC, instant("2026-11-22T03:00:00Z")).newest(4);
+    let got: Vec<_> = strip.iter().map(|judged| (judged.fate, judged.run, judged.took)).collect();
+    assert_eq!(
+        got,
+        [
+            (Fate::Unknown, None, None),
+            (Fate::Started, Some(RunResult::Succeeded), Some(300)),
+            (Fate::Started, Some(RunResult::Failed), Some(30)),
+            (Fate::Started, Some(RunResult::Running), Some(3600)),
+        ]
+    );
 }

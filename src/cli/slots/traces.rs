@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use apimachinery::steps;
 use chrono::{DateTime, Utc};
+use schedule::Zone;
 
-use crate::api::batch_v1::{CronJob, Job};
+use super::RunResult;
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::cli::cluster::Known;
 
 /// The time of a slot as upstream's Events write it.
@@ -21,12 +23,18 @@ pub(super) struct Traces<'a> {
     cron_job: &'a CronJob,
     /// The CronJob's Jobs by name.
     jobs: HashMap<&'a str, &'a Arc<Job>>,
-    /// The names of the Jobs that an Event says were created.
-    created: HashSet<&'a str>,
+    /// The names of the Jobs that an Event says were created, ended or deleted.
+    seen: HashSet<&'a str>,
+    /// How those ended of which an Event says it.
+    ended: HashMap<&'a str, FinishedCondition>,
+    /// The times of the slots that an Event says were passed over.
+    passed_over: HashSet<&'a str>,
     /// The times of the slots that an Event says were missed.
     missed: HashSet<&'a str>,
     /// By creation: when each Job was created, and of the Jobs until then the one that ran the longest, with its end.
     runs: Vec<(DateTime<Utc>, DateTime<Utc>, &'a Job)>,
+    /// When each of them ended, in order.
+    ends: Vec<DateTime<Utc>>,
     /// The newest slot that has a Job, or that the status names.
     pub last_slot: Option<DateTime<Utc>>,
 }
@@ -36,11 +44,13 @@ impl<'a> Traces<'a> {
     pub fn of(known: &'a Known, now: DateTime<Utc>) -> Self {
         let cron_job = &*known.facts.cron_job;
         let children = || steps::each(known.facts.jobs.iter()).filter(|job| job.is_child_of(cron_job));
-        let end = |job: &Job| if job.finished.is_none() { Some(now) } else { job.completion_time };
+        let end = |job: &Job| if job.finished.is_none() { Some(now) } else { job.ended() };
         // Those of a backfill block nothing.
         let blocking = children().filter(|job| !job.of_backfill);
         let mut runs: Vec<_> = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &**job))).collect();
         runs.sort_by_key(|(created, ..)| *created);
+        let mut ends: Vec<_> = runs.iter().map(|(_, end, _)| *end).collect();
+        ends.sort_unstable();
         for later in 1..runs.len() {
             let (_, end, job) = runs[later - 1];
             if runs[later].1 <= end {
@@ -48,7 +58,13 @@ impl<'a> Traces<'a> {
             }
         }
         let said = |reason: &'a str| steps::each(known.events.iter()).filter(move |event| event.reason == reason);
-        let created = said("SuccessfulCreate").filter_map(|event| Some(event.message.rsplit_once(' ')?.1));
+        let last_word = |reason| said(reason).filter_map(|event| Some(event.message.rsplit_once(' ')?.1));
+        let saw_end = said("SawCompletedJob").filter_map(|event| end_of(&event.message));
+        let ended: HashMap<_, _> = saw_end.collect();
+        let seen =
+            last_word("SuccessfulCreate").chain(last_word("SuccessfulDelete")).chain(ended.keys().copied()).collect();
+        let passed_over = said("PassedOver")
+            .filter_map(|event| Some(event.message.strip_prefix("Passed over the run of ")?.split_once(": ")?.0));
         let missed = said("MissSchedule").filter_map(|event| {
             let start = event.message.len().checked_sub(TIME_LENGTH)?;
             event.message.get(start..)
@@ -56,9 +72,12 @@ impl<'a> Traces<'a> {
         Self {
             cron_job,
             jobs: children().map(|job| (&*job.name.name, job)).collect(),
-            created: created.collect(),
+            seen,
+            ended,
+            passed_over: passed_over.collect(),
             missed: missed.collect(),
             runs,
+            ends,
             last_slot: children()
                 .filter_map(|job| job.slot_of(cron_job))
                 .chain(cron_job.status.last_schedule_time)
@@ -76,9 +95,24 @@ impl<'a> Traces<'a> {
         self.jobs.get(&*self.name_of(slot)).copied()
     }
 
-    /// Whether an Event says that the Job of a slot was created.
-    pub fn says_created(&self, slot: DateTime<Utc>) -> bool {
-        self.created.contains(&*self.name_of(slot))
+    /// How the run of a slot ended, if an Event says that its Job existed.
+    pub fn says_started(&self, slot: DateTime<Utc>) -> Option<RunResult> {
+        let name = self.name_of(slot);
+        let end = || self.ended.get(&*name).map_or(RunResult::Gone, |end| RunResult::from(*end));
+        self.seen.contains(&*name).then(end)
+    }
+
+    /// Whether an Event says that a change passed a slot over.
+    pub fn says_passed_over(&self, slot: DateTime<Utc>) -> bool {
+        steps::add(1);
+        !self.passed_over.is_empty() && self.passed_over.contains(&*Zone::UTC.rfc3339(slot))
+    }
+
+    /// How many Jobs ran when a slot came.
+    pub fn running_at(&self, slot: DateTime<Utc>) -> usize {
+        steps::add(1);
+        let started = self.runs.partition_point(|(created, ..)| *created <= slot);
+        started.saturating_sub(self.ends.partition_point(|end| *end < slot))
     }
 
     /// Whether an Event says that a slot missed its deadline.
@@ -96,4 +130,12 @@ impl<'a> Traces<'a> {
         let (_, end, job) = self.runs.get(started.checked_sub(1)?)?;
         (*end >= until).then_some(job)
     }
+}
+
+/// The Job of which an Event says that it ended, and how: `Saw completed job: NAME, condition: Complete`.
+fn end_of(message: &str) -> Option<(&str, FinishedCondition)> {
+    let (_, rest) = message.split_once("completed ")?;
+    let (name, condition) = rest.split_once(": ")?.1.split_once(", condition: ")?;
+    let known = [FinishedCondition::Complete, FinishedCondition::Failed];
+    Some((name, known.into_iter().find(|known| known.as_str() == condition)?))
 }

@@ -17,7 +17,7 @@ use crate::api::batch_v1::Job;
 use crate::api::{ControllerKind, Uid};
 use crate::cli::backfill::watch::{Change, End, JobWatch};
 use crate::cli::cluster::WriteError;
-use crate::cli::findings::Failure;
+use crate::cli::failure::Failure;
 use crate::cli::unfinished::{self, Unfinished};
 use crate::cli::{Answer, CliError};
 use crate::terminal::PlainText;

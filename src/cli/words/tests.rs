@@ -37,3 +37,25 @@ fn schedule_is_described_by_what_it_runs() {
         assert_eq!(describe(&Schedule::parse_standard(text, Zone::UTC).unwrap()), want, "{text}");
     }
 }
+
+#[test]
+fn lines_of_an_annotation_are_described_in_place_of_the_schedule() {
+    let rows = [
+        ("0 3 * * 1-5", "At 03:00 on Monday to Friday."),
+        (
+            "0 3 * * 1-5; 30 6,18 * * 6; 0 12 L * *; @at 2027-03-01T09:00",
+            "At 03:00 on Monday to Friday; at 06:30 and 18:30 on Saturday; 0 12 L * *; @at 2027-03-01T09:00.",
+        ),
+    ];
+    for (annotation, want) in rows {
+        let change =
+            serde_json::json!({ "metadata": { "annotations": { "cronjob-controller.dev/schedule": annotation } } });
+        assert_eq!(
+            of(&crate::cli::explain::tests::cron_job(&change), Zone::UTC).as_deref(),
+            Some(want),
+            "{annotation}"
+        );
+    }
+    let plain = crate::cli::explain::tests::cron_job(&serde_json::json!({}));
+    assert_eq!(of(&plain, Zone::UTC).as_deref(), Some("At 02:00 every day."));
+}

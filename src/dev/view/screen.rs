@@ -15,7 +15,7 @@ use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 use schedule::Zone;
 
 use super::keys::Viewport;
-use super::{Fate, Health, Next, Order, Row, milliseconds, summary};
+use super::{Fate, Order, Row, Tone, milliseconds, summary};
 use crate::terminal::countdown;
 
 /// So many messages are shown at most.
@@ -107,25 +107,22 @@ impl Screen<'_> {
     }
 
     fn cell(&self, row: &Row, column: Column, width: usize) -> Cell<'static> {
-        let health = row.health();
-        let of_row = match health {
-            Health::Failed | Health::Stuck => self.style(Color::Red),
-            Health::Suspended => Style::new().add_modifier(Modifier::DIM),
-            Health::Running | Health::Waiting => Style::new(),
+        let of_row = match row.condition.tone {
+            Tone::Bad => self.style(Color::Red),
+            Tone::Stopped => Style::new().add_modifier(Modifier::DIM),
+            Tone::Fine => Style::new(),
         };
         let text = match column {
             Column::Name => cut_inside(&row.name, width),
             Column::Schedule => cut(&row.schedule, width),
             Column::Next => match row.next {
-                Next::At(next) => format!("in {}", countdown(next - self.now)),
-                Next::Suspended => "suspended".to_owned(),
-                Next::Never => "never".to_owned(),
-                Next::Unreadable => "bad schedule".to_owned(),
+                Some(next) => format!("in {}", countdown(next - self.now)),
+                None => cut(row.condition.label, width),
             },
             Column::Last => {
                 let last = row.last.map(|last| self.local.at(last).format("%H:%M:%S").to_string());
-                let skew = row.skew.map(|skew| format!(" +{}", milliseconds(skew))).unwrap_or_default();
-                cut(&format!("{}{skew}", last.unwrap_or_else(|| "-".to_owned())), width)
+                let late = row.lateness.map(|late| format!(" +{}", milliseconds(late))).unwrap_or_default();
+                cut(&format!("{}{late}", last.unwrap_or_else(|| "-".to_owned())), width)
             }
             Column::Active => row.active.to_string(),
             Column::Jobs => {
@@ -193,7 +190,7 @@ impl Column {
 /// The columns that fit, with their widths. The schedule is cut before the name, and left out before the last start.
 fn columns(width: u16, rows: &[Row]) -> Vec<(Column, u16)> {
     let is_wide = width >= WIDE;
-    let mut columns = vec![(Column::Name, 0), (Column::Schedule, 0), (Column::Next, 12), (Column::Last, 16)];
+    let mut columns = vec![(Column::Name, 0), (Column::Schedule, 0), (Column::Next, 13), (Column::Last, 16)];
     columns.extend(is_wide.then_some((Column::Active, 6)));
     columns.push((Column::Jobs, if is_wide { 12 } else { 8 }));
     let longest = |heading: &str, text: fn(&Row) -> &str| {

@@ -37,8 +37,8 @@ fn cron_job(name: &str, spec: &Value, last: Option<i64>) -> CronJob {
     CronJob::decode(&object.to_string(), &Interner::default()).unwrap()
 }
 
-fn job(name: &str, slot: Option<i64>, end: Option<(&str, i64)>) -> Arc<Job> {
-    let object = json!({
+fn job_object(name: &str, slot: Option<i64>, end: Option<(&str, i64)>) -> Value {
+    json!({
         "metadata": {
             "name": name, "namespace": "default", "uid": name,
             "annotations": slot.map(|slot| json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": at(slot).to_rfc3339() })),
@@ -51,31 +51,49 @@ fn job(name: &str, slot: Option<i64>, end: Option<(&str, i64)>) -> Arc<Job> {
                 "type": type_, "status": "True", "message": "Job has\u{1b}[2J failed", "lastTransitionTime": at(second),
             }])),
         },
-    });
+    })
+}
+
+/// As the lines have it.
+fn line_job(name: &str, slot: Option<i64>, end: Option<(&str, i64)>) -> Arc<objects::Job> {
+    let object = job_object(name, slot, end).to_string();
+    Arc::new(objects::Job::decode(&object, &Interner::default()).unwrap())
+}
+
+fn job(name: &str, slot: i64, end: Option<&str>) -> Arc<Job> {
+    let mut object = job_object(name, Some(slot), end.map(|end| (end, 0)));
+    object["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1".into();
     Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap())
 }
 
-fn row(cron_job: &CronJob, jobs: &[Arc<Job>], skew: Option<i64>) -> Row {
-    Row::new(cron_job, jobs, skew.map(TimeDelta::milliseconds), at(5), utc())
+const FINE: Condition = Condition { rank: 4, label: "on schedule", tone: Tone::Fine, is_held: false };
+const FAILING: Condition = Condition { rank: 3, label: "failing", tone: Tone::Bad, is_held: false };
+const SUSPENDED: Condition = Condition { rank: 5, label: "suspended", tone: Tone::Stopped, is_held: false };
+
+fn cannot_run(label: &'static str) -> Condition {
+    Condition { rank: 1, label, tone: Tone::Bad, is_held: false }
+}
+
+fn row(cron_job: &CronJob, jobs: &[Arc<Job>], condition: Condition, skew: Option<i64>) -> Row {
+    Row::new(cron_job, jobs, condition, skew.map(TimeDelta::milliseconds), at(5), utc())
 }
 
 /// CronJobs in each state.
 fn few() -> Vec<Row> {
-    let jobs = [
-        job("b", Some(-60), None),
-        job("a", Some(-120), Some(("Failed", 0))),
-        job("c", Some(-180), Some(("Complete", 0))),
-    ];
-    let done = [job("d", Some(-60), Some(("Complete", 0)))];
+    let jobs = [job("b", -60, None), job("a", -120, Some("Failed")), job("c", -180, Some("Complete"))];
+    let done = [job("d", -60, Some("Complete"))];
+    let held = Condition { rank: 1, label: "paused", tone: Tone::Bad, is_held: true };
     let nightly = json!({ "schedule": "30 2 * * MON-FRI", "timeZone": "Europe/Berlin" });
+    let two_minutes = json!({ "schedule": "*/2 * * * *" });
     let mut rows = vec![
-        row(&cron_job("nightly", &nightly, None), &[], None),
-        row(&cron_job("paused", &json!({ "suspend": true }), Some(-3600)), &[], None),
-        row(&cron_job("hello", &json!({}), Some(0)), &jobs, Some(3)),
-        row(&cron_job("done", &json!({ "schedule": "*/2 * * * *" }), Some(0)), &done, Some(1250)),
-        row(&cron_job("none", &json!({ "schedule": "0 0 31 2 *" }), None), &[], None),
-        row(&cron_job("odd", &json!({ "schedule": "of\u{1b}ten" }), None), &[], None),
-        row(&cron_job("busy", &json!({}), Some(0)), &[job("e", Some(0), None)], Some(75_300)),
+        row(&cron_job("nightly", &nightly, None), &[], FINE, None),
+        row(&cron_job("stopped", &json!({ "suspend": true }), Some(-3600)), &[], SUSPENDED, None),
+        row(&cron_job("hello", &json!({}), Some(0)), &jobs, FAILING, Some(3)),
+        row(&cron_job("done", &two_minutes, Some(0)), &done, FINE, Some(1250)),
+        row(&cron_job("none", &json!({ "schedule": "0 0 31 2 *" }), None), &[], cannot_run("never runs"), None),
+        row(&cron_job("odd", &json!({ "schedule": "of\u{1b}ten" }), None), &[], cannot_run("bad schedule"), None),
+        row(&cron_job("busy", &json!({}), Some(0)), &[job("e", 0, None)], FINE, Some(75_300)),
+        row(&cron_job("held", &json!({}), Some(-60)), &[job("f", -60, Some("Failed"))], held, None),
     ];
     Order::default().sort(&mut rows);
     rows
@@ -93,9 +111,14 @@ fn many() -> Vec<Row> {
         Row {
             name: format!("team-{}/report-for-customer-{number:03}", number % 4),
             schedule: format!("{} * * * * (America/Argentina/Buenos_Aires)", number % 60),
-            next: if number % 29 == 7 { Next::Suspended } else { Next::At(at(60 * (1 + number % 60))) },
+            condition: match (number % 29 == 7, number % 17 == 3) {
+                (true, _) => SUSPENDED,
+                (_, true) => FAILING,
+                _ => FINE,
+            },
+            next: (number % 29 != 7).then(|| at(60 * (1 + number % 60))),
             last: Some(at(-60 * (number % 60))),
-            skew: Some(TimeDelta::milliseconds(number)),
+            lateness: Some(TimeDelta::milliseconds(number)),
             active: jobs.iter().filter(|fate| **fate == Fate::Running).count(),
             jobs,
         }
@@ -155,10 +178,10 @@ fn view_without_colour_says_the_same() {
 #[test]
 fn rows_are_sorted_as_the_order_says() {
     let rows: [(Order, &[&str]); 4] = [
-        (Order::Failed, &["hello", "none", "odd", "busy", "done", "nightly", "paused"]),
-        (Order::Next, &["busy", "hello", "done", "nightly", "none", "odd", "paused"]),
-        (Order::Last, &["busy", "done", "hello", "paused", "nightly", "none", "odd"]),
-        (Order::Name, &["busy", "done", "hello", "nightly", "none", "odd", "paused"]),
+        (Order::Worst, &["held", "none", "odd", "hello", "busy", "done", "nightly", "stopped"]),
+        (Order::Next, &["busy", "hello", "done", "nightly", "held", "none", "odd", "stopped"]),
+        (Order::Last, &["busy", "done", "hello", "held", "stopped", "nightly", "none", "odd"]),
+        (Order::Name, &["busy", "done", "held", "hello", "nightly", "none", "odd", "stopped"]),
     ];
     for (order, want) in rows {
         let mut rows = few();
@@ -172,10 +195,10 @@ fn rows_are_sorted_as_the_order_says() {
 fn summary_counts_each_state() {
     assert_eq!(
         summary(&few(), at(5)),
-        "7 CronJobs: 1 failed, 2 cannot run, 2 Jobs run, 1 suspended, next start in 55s"
+        "8 CronJobs: 1 bad schedule, 1 never runs, 1 paused, 1 failing, 2 Jobs run, 1 suspended, next start in 55s"
     );
     assert_eq!(summary(&[], at(5)), "0 CronJobs: no start");
-    assert_eq!(summary(&few()[3..4], at(5)), "1 CronJob: 1 Job runs, next start in 55s");
+    assert_eq!(summary(&few()[4..5], at(5)), "1 CronJob: 1 Job runs, next start in 55s");
 }
 
 /// What a shell makes of the words of a command that may have been wrapped.
@@ -214,15 +237,16 @@ fn durations_are_shortened() {
 
 #[test]
 fn lines_report_starts_and_ends() {
-    let started = job("hello-1", Some(0), None);
-    assert_eq!(
-        line_of_start(&started, at(0) + TimeDelta::milliseconds(4)),
-        "default/hello: started Job hello-1, 4 ms after its time"
-    );
-    assert_eq!(line_of_start(&job("manual", None, None), at(0)), "default/started Job manual");
-    let complete = job("hello-1", Some(0), Some(("Complete", 3)));
+    let started = line_job("hello-1", Some(0), None);
+    let line = |job: &objects::Job, offset: i64, millis: i64| {
+        line_of_start(job, TimeDelta::seconds(offset), at(0) + TimeDelta::milliseconds(millis))
+    };
+    assert_eq!(line(&started, 0, 4), "default/hello: started Job hello-1, 4 ms after its time");
+    assert_eq!(line(&started, 90, 90_004), "default/hello: started Job hello-1, 4 ms after its time", "spread");
+    assert_eq!(line(&line_job("manual", None, None), 0, 0), "default/started Job manual");
+    let complete = line_job("hello-1", Some(0), Some(("Complete", 3)));
     assert_eq!(line_of_end(&started, &complete).unwrap(), "default/hello: Job hello-1 succeeded after 3s");
-    let failed = job("hello-1", Some(0), Some(("Failed", 63)));
+    let failed = line_job("hello-1", Some(0), Some(("Failed", 63)));
     assert_eq!(
         line_of_end(&started, &failed).unwrap(),
         "default/hello: Job hello-1 failed after 1m03s: Job has\\x1b[2J failed"
@@ -234,14 +258,15 @@ fn lines_report_starts_and_ends() {
 #[test]
 fn words_of_objects_are_plain_in_the_view_and_in_its_lines() {
     for (name, words) in HOSTILE {
-        let running = job(words, Some(0), None);
-        let ended = job(words, Some(0), Some(("Failed", 3)));
-        let row = row(
-            &cron_job(words, &json!({ "schedule": words, "timeZone": words }), None),
-            std::slice::from_ref(&running),
-            None,
-        );
-        let lines = [line_of_start(&running, at(1)), line_of_end(&running, &ended).unwrap(), row.name, row.schedule];
+        let running = line_job(words, Some(0), None);
+        let ended = line_job(words, Some(0), Some(("Failed", 3)));
+        let row = row(&cron_job(words, &json!({ "schedule": words, "timeZone": words }), None), &[], FINE, None);
+        let lines = [
+            line_of_start(&running, TimeDelta::zero(), at(1)),
+            line_of_end(&running, &ended).unwrap(),
+            row.name,
+            row.schedule,
+        ];
         for line in lines {
             assert_eq!((harmful(&line), line.contains('\n')), (vec![], false), "{name}: {line}");
         }
@@ -256,9 +281,10 @@ proptest! {
         let row = |name: &String| Row {
             name: plain(name),
             schedule: plain(name),
-            next: Next::Never,
+            condition: cannot_run("never runs"),
+            next: None,
             last: None,
-            skew: None,
+            lateness: None,
             active: 20,
             jobs: vec![Fate::Running; 20],
         };
@@ -266,4 +292,21 @@ proptest! {
         let backend = screen(&rows, (width, height), &[KeyCode::End], true);
         prop_assert!(backend.buffer().content().iter().all(|cell| !cell.symbol().chars().any(char::is_control)));
     }
+}
+
+#[test]
+fn lateness_of_a_run_is_counted_from_the_end_of_its_spread() {
+    let mut spread = cron_job("spread", &json!({}), Some(0));
+    let annotations = json!({ "cronjob-controller.dev/spread": "30m" });
+    let object = json!({
+        "metadata": { "name": "spread", "namespace": "default", "uid": "spread", "annotations": annotations },
+        "spec": { "schedule": "0 * * * *", "jobTemplate": {} },
+    });
+    let mut with_policy = CronJob::decode(&object.to_string(), &Interner::default()).unwrap();
+    crate::api::policy::PolicyOptions::default().apply(&mut with_policy);
+    spread.policies = with_policy.policies;
+    let offset = spread.offset();
+    assert!(offset > TimeDelta::zero());
+    let row = row(&spread, &[], FINE, Some(offset.num_milliseconds() + 7));
+    assert_eq!(row.lateness, Some(TimeDelta::milliseconds(7)));
 }

@@ -1,35 +1,48 @@
 // The page: the strip, the filters and the views.
-import { html, render, useEffect, useRef, useState } from './vendor/htm-preact-3.1.1.js';
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from './vendor/htm-preact-3.1.1.js';
 import { Detail } from './detail.js';
 import { Heat } from './heat.js';
+import { copyLogs, onSaid } from './logs.js';
 import { begin } from './session.js';
-import { LOCAL_ZONE, selection, setNow, useAnswer, useUrlState, useVersion } from './state.js';
+import { isZone, selection, setNow, useAnswer, useUrlState, useVersion } from './state.js';
 import { Table } from './table.js';
 import { Timeline } from './timeline.js';
-import { STATES, clock, count, isoDay } from './words.js';
+import { STATES, clock, count, inZone, isoDay, moment, parseName, sentence } from './words.js';
 
 const VIEWS = { table: 'Table', heat: 'Heat map', timeline: 'Timeline' };
+const ZONES = Intl.supportedValuesOf?.('timeZone') ?? [];
+// The tiles: each selects what it counts.
+const TILES = ['overdue', 'stuck', 'blocked', 'failed', 'never', 'soon'];
+// What is shown while nothing is known yet.
+const NOTHING = { states: {}, namespaces: {}, trouble: [], banners: [], outage: null, synced: false, cronJobs: 0, hottest: null };
 
 function Strip({ summary, state, change }) {
   const number = (value) => value.toLocaleString('en-US');
   const { hottest } = summary;
-  const pick = (name) => () => change({ view: 'table', state: state.state === name ? '' : name });
-  const tile = (value, label, className, onClick, pressed) => onClick
-    ? html`<button type="button" class=${`tile ${value > 0 ? className : ''}`} onClick=${onClick} aria-pressed=${pressed}><b>${number(value)}</b> ${label}</button>`
-    : html`<span class=${`tile ${value > 0 ? className : ''}`}><b>${number(value)}</b> ${label}</span>`;
+  const pick = (name) => () => change({ view: 'table', state: state.state === name ? '' : name, ...(name === 'soon' ? { sort: 'next', reverse: '' } : {}) });
   const minute = hottest && new Date(hottest.at);
   const show = () => change({ view: 'heat', day: isoDay(minute, state.zone), minute: minute.toISOString() });
   return html`<section class="strip" aria-label="Summary" role="region">
-    <b class="tile total">${count(summary.cronJobs, 'CronJob')}</b>
-    ${tile(summary.dueNextHour, 'due in the next hour', '', () => change({ view: 'table', sort: 'next', reverse: '' }))}
-    ${tile(summary.overdue, 'overdue', 'overdue', pick('overdue'), state.state === 'overdue')}
-    ${tile(summary.blocked, 'blocked', 'blocked', pick('blocked'), state.state === 'blocked')}
-    ${tile(summary.failing, 'failing', 'failed', () => change({ view: 'table', sort: 'failures', reverse: '' }))}
-    ${tile(summary.neverSucceeded, 'never succeeded', 'failed')}
+    <button type="button" class="tile total" onClick=${() => change({ view: 'table', state: '' })} aria-pressed=${state.state === ''}><b>${count(summary.cronJobs, 'CronJob')}</b></button>
+    ${TILES.map((name) => {
+    const value = summary.states[name] ?? 0;
+    return html`<button type="button" class=${`tile ${value > 0 ? name : ''}`} data-state=${name} onClick=${pick(name)} aria-pressed=${state.state === name}><b>${number(value)}</b> ${STATES[name][1]}</button>`;
+  })}
     ${hottest
     ? html`<button type="button" class="tile" onClick=${show}>hottest minute <b>${clock(minute, state.zone)}</b> with ${count(hottest.starts, 'start')}</button>`
     : html`<span class="tile">no start in the next 24 hours</span>`}
   </section>`;
+}
+
+// A name that is no zone stays in its field, and changes nothing.
+function ZoneField({ zone, change }) {
+  const [text, set] = useState(zone);
+  useEffect(() => set(zone), [zone]);
+  const isWrong = !isZone(text);
+  return html`<label class="zone-field">Times in <input type="text" list="zones" value=${text} aria-invalid=${isWrong} onInput=${(event) => set(event.target.value)}
+      onChange=${(event) => isZone(event.target.value) && change({ zone: event.target.value })} onBlur=${() => set(isZone(text) ? text : zone)} />
+    <datalist id="zones">${ZONES.map((name) => html`<option value=${name} />`)}</datalist>
+    ${isWrong && html`<small role="alert">not a time zone; times stay in ${zone}</small>`}</label>`;
 }
 
 function Filters({ summary, state, change, search }) {
@@ -41,32 +54,52 @@ function Filters({ summary, state, change, search }) {
     <label>Namespace <select value=${state.namespace} onChange=${(event) => change({ namespace: event.target.value })}>
       <option value="">all</option>${namespaces.map((name) => html`<option value=${name} selected=${name === state.namespace}>${name}${summary.namespaces[name] ? ` (${summary.namespaces[name]})` : ''}</option>`)}</select></label>
     <label>State <select value=${state.state} onChange=${(event) => change({ state: event.target.value })}>
-      <option value="">all</option>${Object.entries(STATES).map(([name, [sign, word]]) => html`<option value=${name} selected=${name === state.state}>${`${sign} ${word} (${summary.states[name] ?? 0})`}</option>`)}</select></label>
+      <option value="">all</option>${Object.entries(STATES).map(([name, [sign, word]]) => html`<option value=${name} selected=${name === state.state}>${`${sign} ${sentence(word)} (${summary.states[name] ?? 0})`}</option>`)}</select></label>
+    <${ZoneField} zone=${state.zone} change=${change} />
   </div>`;
 }
 
 const HELP = [['/', 'search'], ['1 2 3', 'table, heat map, timeline'], ['↑ ↓ j k', 'move in the table'], ['Enter', 'open a CronJob'],
-  ['← → + −', 'move and zoom the timeline; arrows move in the heat map'], ['Esc', 'close'], ['?', 'this help']];
+  ['l', 'copy the command that prints its log'], ['← → + −', 'move and zoom the timeline; arrows move in the heat map'], ['Esc', 'close, and back to the row'], ['?', 'this help']];
 
-function App() {
-  const [state, change] = useUrlState();
-  const { version, live } = useVersion();
-  const [help, setHelp] = useState(false);
-  const query = matchMedia('(max-width: 720px)');
-  const [phone, setPhone] = useState(query.matches);
-  const search = useRef();
-  const latest = useRef();
-  latest.current = { state, help };
-  const { value: summary, error } = useAnswer('summary', selection({ ...state, sort: '', reverse: '' }), version);
-  if (summary) setNow(summary.now);
+// What is wrong with the page as a whole, the worst first.
+function Notices({ summary, state, change, error, isConnected }) {
+  const { outage, trouble, banners } = summary;
+  const since = outage && moment(Date.parse(outage.since), state.zone);
+  const lines = [];
+  if (!isConnected) lines.push(['lost', 'cronjob-controller does not answer any more. This page shows what it said last; open the link that it prints when it is started again.']);
+  if (outage) lines.push(['lost', summary.synced ? `Not live since ${since}: ${outage.why} Every state and every time below is as of then.` : `CronJobs are not known yet. ${outage.why}`]);
+  else for (const text of trouble) lines.push(['', text]);
+  for (const { text, q } of outage ? [] : banners) lines.push(['fleet', text, q]);
+  if (error) lines.push(['', error]);
+  if (state.wrong.length > 0) lines.push(['', `The link has ${state.wrong.join(', ')}, which means nothing here, and is left out.`]);
+  return lines.length > 0 && html`<div class="error" role="alert">${lines.map(([name, text, q]) => html`<p class=${name}>${inZone(text, state.zone)}
+    ${q && html` <button type="button" class="copy" onClick=${() => change({ view: 'table', state: 'overdue', q })}>Show them</button>`}</p>`)}</div>`;
+}
+
+// A view that fails leaves the rest of the page.
+function View({ name, phone, ...shared }) {
+  const [failure, reset] = useErrorBoundary();
+  useEffect(() => { if (failure) reset(); }, [name, shared.state]);
+  if (failure) return html`<p class="error" role="alert">This view cannot be drawn: ${failure.message}</p>`;
+  return name === 'heat' ? html`<${Heat} ...${shared} />` : name === 'timeline' ? html`<${Timeline} ...${shared} />` : html`<${Table} ...${shared} phone=${phone} />`;
+}
+
+// What was copied, for some seconds.
+function Said() {
+  const [text, set] = useState('');
+  useEffect(() => onSaid((said) => { set(said); setTimeout(() => set(''), 4000); }), []);
+  return html`<p class="said" role="status">${text}</p>`;
+}
+
+function useKeys(latest, { setHelp, change, search }) {
   useEffect(() => {
-    const resize = () => setPhone(query.matches);
-    query.addEventListener('change', resize);
     const keys = (event) => {
+      const { state, help } = latest.current;
       const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== 'range';
       if (event.key === 'Escape') {
-        if (latest.current.help) setHelp(false);
-        else if (latest.current.state.cj) change({ cj: '' });
+        if (help) setHelp(false);
+        else if (state.cj) change({ cj: '', job: '' });
         else event.target.blur?.();
       }
       if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -74,36 +107,60 @@ function App() {
       if (view) change({ view });
       if (event.key === '/') { event.preventDefault(); search.current?.focus(); }
       if (event.key === '?') setHelp((shown) => !shown);
+      if (event.key === 'l' && state.cj) copyLogs(parseName(state.cj));
     };
     addEventListener('keydown', keys);
-    return () => { query.removeEventListener('change', resize); removeEventListener('keydown', keys); };
+    return () => removeEventListener('keydown', keys);
   }, []);
-  if (!summary) return html`<main><h1 class="hidden">CronJobs</h1><p class="empty" role="status">${error ?? 'Reading CronJobs …'}</p></main>`;
+}
+
+function usePhone() {
+  const query = matchMedia('(max-width: 720px)');
+  const [phone, setPhone] = useState(query.matches);
+  useEffect(() => {
+    const resize = () => setPhone(query.matches);
+    query.addEventListener('change', resize);
+    return () => query.removeEventListener('change', resize);
+  }, []);
+  return phone;
+}
+
+function App() {
+  const [state, change] = useUrlState();
+  const { version, live } = useVersion();
+  const [help, setHelp] = useState(false);
+  const phone = usePhone();
+  const search = useRef();
+  const latest = useRef();
+  latest.current = { state, help };
+  useKeys(latest, { setHelp, change, search });
+  const { value, error } = useAnswer('summary', selection({ ...state, sort: '', reverse: '' }), version);
+  const summary = value ?? NOTHING;
+  if (value) setNow(value.now, !!value.outage);
   const view = VIEWS[state.view] ? state.view : 'table';
   const shared = { state, change, version };
+  const isConnected = live || version === 0;
+  const status = !live ? (version > 0 ? 'not connected' : '') : summary.outage ? 'not live' : summary.isFiles ? 'manifests' : 'live';
   return html`
     <header>
       <h1>CronJobs</h1>
-      <${Strip} summary=${summary} ...${shared} />
-      <span class=${`live ${live ? 'on' : ''}`} role="status">${live ? (summary.isFiles ? 'manifests' : 'live') : version > 0 ? 'not connected' : ''}</span>
+      ${summary.synced && html`<${Strip} summary=${summary} ...${shared} />`}
+      <span class=${`live ${live && !summary.outage ? 'on' : ''}`} role="status">${status}</span>
     </header>
     <nav aria-label="Views and filters">
       <span class="views" role="group" aria-label="View">${Object.entries(VIEWS).map(([name, title]) => html`<button type="button" aria-pressed=${view === name} onClick=${() => change({ view: name })}>${title}</button>`)}</span>
       <${Filters} summary=${summary} search=${search} ...${shared} />
-      ${state.zone !== LOCAL_ZONE && html`<button type="button" class="copy" onClick=${() => change({ zone: LOCAL_ZONE })}>Times in ${state.zone}; use ${LOCAL_ZONE}</button>`}
       <button type="button" class="copy" onClick=${() => setHelp(!help)} aria-expanded=${help} aria-label="Keys">?</button>
     </nav>
-    ${(error || summary.trouble.length > 0) && html`<div class="error" role="alert">${error && html`<p>${error}</p>`}${summary.trouble.map((text) => html`<p>${text}</p>`)}</div>`}
-    ${!live && version > 0 && html`<p class="error" role="alert">cronjob-controller does not answer any more. This page shows what it said last; open the link that it prints when it is started again.</p>`}
-    ${!summary.synced && html`<p class="empty" role="status">Reading the cluster …</p>`}
+    <${Notices} summary=${summary} state=${state} change=${change} error=${error} isConnected=${isConnected} />
+    ${!summary.synced && html`<p class="empty" role="status">${summary.outage || summary.trouble.length > 0 ? 'No CronJob is shown, because none can be read.' : 'Reading the cluster …'}</p>`}
     <main class=${state.cj ? 'with-detail' : ''}>
-      <div class="view">
-        ${view === 'table' && html`<${Table} ...${shared} phone=${phone} />`}
-        ${view === 'heat' && html`<${Heat} ...${shared} />`}
-        ${view === 'timeline' && html`<${Timeline} ...${shared} />`}
-      </div>
+      <div class="view">${summary.synced && html`<${View} key=${view} name=${view} phone=${phone} ...${shared} />`}</div>
       ${state.cj && summary.synced && html`<${Detail} ...${shared} />`}
     </main>
+    <${Said} />
+    <svg width="0" height="0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+      <rect width="3" height="6" class="stripe" /></pattern></defs></svg>
     ${help && html`<div class="help" role="dialog" aria-label="Keys"><dl>${HELP.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
       <button type="button" onClick=${() => setHelp(false)}>Close</button></div>`}`;
 }

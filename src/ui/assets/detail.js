@@ -2,7 +2,7 @@
 import { html, useEffect, useRef } from './vendor/htm-preact-3.1.1.js';
 import { useAnswer, useNow } from './state.js';
 import { Chips } from './table.js';
-import { Copy, RESULTS, count, kind, moment, parseName, relative, stretch, stateOf } from './words.js';
+import { Copy, RESULTS, count, inZone, kind, moment, parseName, relative, sentence, stretch, stateOf } from './words.js';
 
 const Time = ({ at, zone }) => {
   const [weekday, date, ...clock] = moment(at, zone).split(' ');
@@ -24,16 +24,35 @@ function NextRuns({ next, zone }) {
     ${next.ends && !next.problem && html`<p class="quiet">No further run follows within five years.</p>`}`;
 }
 
-function History({ jobs, slots, zone, now }) {
+// What an operator needs first: the cause, what failed in it, its log, and what ends the state.
+function Why({ why, told, zone }) {
+  const { failure, unfinished } = told;
+  return html`<section class="why" aria-label="Why">
+    <p class="summary">${inZone(why.cause, zone)}</p>
+    ${failure && html`
+      ${failure.reason && html`<p><b>${failure.reason}</b> ${failure.message}</p>`}
+      ${failure.containers.map((one) => html`<p>Container <b>${one.container}</b> of Pod <bdi>${one.pod}</bdi>: <b>${one.reason}</b>, exit code <b>${one.exitCode}</b></p>`)}
+      ${failure.containers.length === 0 && html`<p class="quiet">None of its failed Pods exists any more.</p>`}`}
+    ${unfinished && html`<p>${unfinished.job}: ${unfinished.why}</p><${Code} text=${unfinished.command} label="What shows more" kind="command" />`}
+    ${why.logs && html`<p class="what">Its log (key <kbd>l</kbd>)</p><${Code} text=${why.logs} label="Its log" kind="command logs" />`}
+    ${why.ends && html`<p class="what">${why.ends.what}</p><${Code} text=${why.ends.command} label=${why.ends.what} kind="command ends" />`}
+    <p class="quiet">${told.summary.slice(0, told.summary.length - why.cause.length).replace('What follows holds', 'This holds')}</p>
+  </section>`;
+}
+
+function History({ jobs, slots, zone, now, chosen }) {
+  const row = useRef();
+  useEffect(() => { row.current?.scrollIntoView({ block: 'center' }); }, [chosen]);
   return html`<h3>Jobs</h3>
     ${jobs.length === 0 ? html`<p class="quiet">No Job exists.</p>` : html`<table class="plain"><thead><tr><th scope="col">Job</th><th scope="col">Result</th><th scope="col">Started</th><th scope="col">Took</th></tr></thead>
-      <tbody>${[...jobs].reverse().map((run) => html`<tr key=${run.job}><td><bdi>${run.job}</bdi>${kind(run)}</td>
+      <tbody>${[...jobs].reverse().map((run) => html`<tr key=${run.job} ref=${run.job === chosen ? row : undefined} class=${run.job === chosen ? 'chosen' : ''}><td><bdi>${run.job}</bdi>${kind(run)}</td>
         <td class=${`result ${run.result}`}>${RESULTS[run.result].join(' ')}</td><td><${Time} at=${Date.parse(run.start)} zone=${zone} /></td>
         <td>${run.end ? stretch(Date.parse(run.end) - Date.parse(run.start)) : run.result === 'running' ? stretch(now - Date.parse(run.start)) : ''}</td></tr>`)}</tbody></table>`}
     <h3>Slots of the last two days</h3>
+    ${slots.unreadEvents && html`<p class="error">The Events cannot be read, which tell of runs whose Jobs are gone: ${slots.unreadEvents}</p>`}
     ${slots.slots.length === 0 ? html`<p class="quiet">No slot was due.</p>` : html`<table class="plain"><thead><tr><th scope="col">Slot</th><th scope="col">Fate</th><th scope="col">Why</th></tr></thead>
       <tbody>${[...slots.slots].reverse().slice(0, 100).map((slot) => html`<tr><td><${Time} at=${Date.parse(slot.from)} zone=${zone} />${slot.count > 1 && html` to <${Time} at=${Date.parse(slot.to)} zone=${zone} /> (${count(slot.count, 'slot')})`}</td>
-        <td>${slot.fate}</td><td>${slot.why}</td></tr>`)}</tbody></table>`}`;
+        <td>${slot.fate}</td><td>${inZone(slot.why, zone)}</td></tr>`)}</tbody></table>`}`;
 }
 
 function Code({ text, label, kind = '' }) {
@@ -49,19 +68,20 @@ export function Detail({ state, change, version }) {
   const { explanation: told, row } = value ?? {};
   const isIt = told?.name === name && told?.namespace === namespace;
   return html`<aside class="detail" role="dialog" aria-label=${`CronJob ${state.cj}`} tabindex="-1" ref=${panel}>
-    <button type="button" class="close" onClick=${() => change({ cj: '' })} aria-label="Close">✕</button>
+    <button type="button" class="close" onClick=${() => change({ cj: '', job: '' })} aria-label="Close">✕</button>
     <h2><span class="namespace">${namespace}/</span><bdi>${name}</bdi></h2>
     ${error && html`<p class="error" role="alert">${error}</p>`}
     ${isIt && html`
-      ${row && html`<p class=${`state ${row.urgency}`}>${stateOf(row).join(' ')} <${Chips} policies=${row.policies} /></p>`}
-      <p class="summary">${told.summary}</p>
+      ${row && html`<p class=${`state ${row.urgency}`}><span aria-hidden="true">${stateOf(row)[0]}</span> ${sentence(row.label)} <${Chips} policies=${row.policies} /></p>`}
+      <${Why} why=${value.why} told=${told} zone=${state.zone} />
       <p><code>${told.schedule}</code>${told.timeZone ? ` in ${told.timeZone}` : ''}${row?.words ? `: ${row.words}` : ''}</p>
-      ${told.nextRun && html`<p>Next: ${relative(Date.parse(told.nextRun.time), now)} it ${told.nextRun.effect}.</p>`}
-      ${told.notes.map((note) => html`<p>${note}</p>`)}
+      ${told.nextRun && !row?.held && html`<p>Next: ${relative(Date.parse(told.nextRun.time), now)} it ${told.nextRun.effect}.</p>`}
+      ${row?.held && html`<p>Held: it starts ${row.held}.</p>`}
+      ${told.notes.map((note) => html`<p>${inZone(note, state.zone)}</p>`)}
       <${NextRuns} next=${value.next} zone=${state.zone} />
-      <${History} jobs=${value.jobs} slots=${value.slots} zone=${state.zone} now=${now} />
+      <${History} jobs=${value.jobs} slots=${value.slots} zone=${state.zone} now=${now} chosen=${state.job} />
       <h3>Events</h3>
-      ${value.events.length === 0 ? html`<p class="quiet">No Event exists.</p>` : html`<ul class="events">${value.events.slice(0, 50).map((event) => html`<li>
+      ${value.events.Ok === undefined ? html`<p class="error">${value.events.Err}</p>` : value.events.Ok.length === 0 ? html`<p class="quiet">No Event exists.</p>` : html`<ul class="events">${value.events.Ok.slice(0, 50).map((event) => html`<li>
         <small><${Time} at=${Date.parse(event.time)} zone=${state.zone} />${event.count > 1 ? `, ${event.count} times` : ''}</small> <b>${event.reason}</b> ${event.message}</li>`)}</ul>`}
       <h3>Commands to copy</h3>
       <p class="quiet">This page runs nothing.</p>

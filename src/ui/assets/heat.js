@@ -1,13 +1,13 @@
 // The starts in each minute of a day.
 import { h, html, useRef, useState } from './vendor/htm-preact-3.1.1.js';
-import { now, selection, useAnswer } from './state.js';
+import { SPREADS, now, selection, useAnswer } from './state.js';
 import { opener } from './table.js';
 import { Copy, clock, count, isoDay, moment } from './words.js';
 
-const SPREADS = ['', '1m', '5m', '10m', '15m', '30m', '1h', '2h', '6h', '12h', '24h'];
-const ZONES = Intl.supportedValuesOf?.('timeZone') ?? [];
 const two = (number) => String(number).padStart(2, '0');
-const level = (starts, most) => (starts === 0 ? 0 : Math.max(1, Math.round(8 * Math.sqrt(starts / most))));
+// The same number has the same colour on every day, in every zone, with and without what-if: each step is twice as many.
+const STEPS = [1, 2, 4, 8, 16, 32, 64, 128];
+const level = (starts) => STEPS.filter((step) => starts >= step).length;
 
 function Grid({ day, chosen, choose }) {
   const [focus, setFocus] = useState([0, 0]);
@@ -36,7 +36,7 @@ function Grid({ day, chosen, choose }) {
         const at = new Date(Date.parse(hour.start) + j * 60000).toISOString();
         const text = `${two(hour.number)}:${two(hour.firstMinute + j)}, ${count(starts, 'start')}`;
         return h('span', {
-          class: `c l${level(starts, day.most)}${at === chosen ? ' chosen' : ''}`, role: 'gridcell', title: text, 'aria-label': text,
+          class: `c l${level(starts)}${at === chosen ? ' chosen' : ''}`, role: 'gridcell', title: text, 'aria-label': text,
           'data-cell': `${i}:${j}`, 'data-starts': starts, tabindex: focus[0] === i && focus[1] === j ? 0 : -1,
           onClick: () => { setFocus([i, j]); choose(at); },
         });
@@ -66,6 +66,13 @@ function WhatIf({ value, spread }) {
   </section>`;
 }
 
+// The five minutes with the most starts, in the order of the day.
+function fullest(day) {
+  const all = day.hours.flatMap((hour) => hour.minutes.map((starts, j) => ({ at: Date.parse(hour.start) + j * 60e3, starts })));
+  const most = all.filter(({ starts }) => starts > 0).sort((a, b) => b.starts - a.starts || a.at - b.at).slice(0, 5);
+  return most.sort((a, b) => a.at - b.at);
+}
+
 export function Heat({ state, change, version }) {
   const day = state.day || isoDay(now(), state.zone);
   const { value, error, isOld } = useAnswer('heat', { ...selection(state), day, zone: state.zone, spread: state.spread }, version);
@@ -79,8 +86,6 @@ export function Heat({ state, change, version }) {
       <button type="button" onClick=${() => step(-1)} aria-label="The day before">◀</button>
       <label>Day <input type="date" value=${day} onChange=${(event) => event.target.value && change({ day: event.target.value, minute: '' })} /></label>
       <button type="button" onClick=${() => step(1)} aria-label="The day after">▶</button>
-      <label>Zone <input type="text" list="zones" value=${state.zone} onChange=${(event) => change({ zone: event.target.value || 'UTC' })} /></label>
-      <datalist id="zones">${ZONES.map((zone) => html`<option value=${zone} />`)}</datalist>
       <label class="slider">What if everything here had
         <input type="range" min="0" max=${SPREADS.length - 1} value=${Math.max(SPREADS.indexOf(state.spread), 0)} aria-valuetext=${state.spread || 'its own spread'}
           onInput=${(event) => change({ spread: SPREADS[event.target.value] })} />
@@ -89,8 +94,9 @@ export function Heat({ state, change, version }) {
     ${error && html`<p class="error" role="alert">${error}</p>`}
     ${value && html`
       <p class="lead">${count(value.starts, 'start')} of ${count(value.cronJobs, 'CronJob')}; at most <b>${value.most}</b> in one minute${value.mostAt ? `, at ${clock(Date.parse(value.mostAt), state.zone)}` : ''}.</p>
+      ${value.starts > 0 && html`<p class="lead">The fullest minutes: ${fullest(value).map(({ at, starts }, i) => html`${i > 0 && ', '}<button type="button" class="copy" onClick=${() => change({ minute: new Date(at).toISOString() })}>${clock(at, state.zone)} with ${starts}</button>`)}.</p>`}
       <${Grid} day=${value} chosen=${state.minute && new Date(state.minute).toISOString()} choose=${(minute) => change({ minute })} />
-      <p class="legend" aria-hidden="true">0 ${[1, 2, 3, 4, 5, 6, 7, 8].map((n) => html`<span class=${`c l${n}`}></span>`)} ${value.most}</p>
+      <p class="legend">Starts in a minute: <span class="c l0"></span> 0 ${STEPS.map((step, i) => html`<span class=${`c l${i + 1}`}></span> ${step}${i < STEPS.length - 1 ? (STEPS[i + 1] > step + 1 ? `–${STEPS[i + 1] - 1}` : '') : ' and more'} `)}</p>
       <${WhatIf} value=${value} spread=${state.spread} />`}
     ${state.minute && html`<${Minute} state=${state} change=${change} version=${version} />`}
   </div>`;

@@ -4,25 +4,52 @@ import { ask } from './session.js';
 
 export const LOCAL_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC';
 
-// What the URL may hold; a value that is the default is left out of it.
+export const SPREADS = ['', '1m', '5m', '10m', '15m', '30m', '1h', '2h', '6h', '12h', '24h'];
+export const SPANS = { '1h': 1, '6h': 6, '24h': 24, '7d': 168, '30d': 720 };
+
+// What the URL may hold. A value that is the default is left out of it, but for the zone: who gets a link sees the same times.
 const DEFAULTS = {
   view: 'table', q: '', namespace: '', state: '', sort: 'problems', reverse: '',
-  day: '', zone: LOCAL_ZONE, spread: '', minute: '', span: '6h', at: '', cj: '',
+  day: '', zone: LOCAL_ZONE, spread: '', minute: '', span: '6h', at: '', cj: '', job: '',
 };
 
-export function read() {
-  const params = new URLSearchParams(location.search);
-  return Object.fromEntries(Object.entries(DEFAULTS).map(([name, value]) => [name, params.get(name) ?? value]));
+export function isZone(name) {
+  try {
+    return !!name && !!new Intl.DateTimeFormat('en-GB', { timeZone: name });
+  } catch {
+    return false;
+  }
 }
 
-export function address(state) {
+const oneOf = (...names) => (value) => names.includes(value);
+const isTime = (value) => !Number.isNaN(Date.parse(value));
+const VALID = {
+  view: oneOf('table', 'heat', 'timeline'),
+  state: oneOf('overdue', 'stuck', 'blocked', 'failed', 'never', 'soon', 'fine', 'stopped'),
+  sort: oneOf('problems', 'name', 'next', 'last', 'lateness', 'failures'),
+  zone: isZone, spread: oneOf(...SPREADS), span: oneOf(...Object.keys(SPANS)),
+  day: (value) => /^\d{4}-\d\d-\d\d$/.test(value) && isTime(value), minute: isTime, at: isTime,
+};
+
+// The state that the URL holds. What it cannot mean is the default, and is named in `wrong`.
+export function read() {
+  const params = new URLSearchParams(location.search);
+  const wrong = [];
+  const state = Object.fromEntries(Object.entries(DEFAULTS).map(([name, value]) => {
+    const given = params.get(name);
+    if (!given || (VALID[name]?.(given) ?? true)) return [name, given || value];
+    wrong.push(`${name}=${given}`);
+    return [name, value];
+  }));
+  return { ...state, wrong };
+}
+
+export function address({ wrong, ...state }) {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
-    // The zone is the reader's own unless one is chosen, so a view that is sent names it.
-    if (value !== DEFAULTS[name]) params.set(name, value);
+    if (name === 'zone' || value !== DEFAULTS[name]) params.set(name, value);
   }
-  const query = params.toString();
-  return location.pathname + (query ? `?${query}` : '');
+  return `${location.pathname}?${params}`;
 }
 
 // The state and a function that changes it. Steps that a user may want to take back go into the history.
@@ -32,10 +59,12 @@ export function useUrlState() {
   useEffect(() => {
     const back = () => { latest.current = read(); set(latest.current); };
     addEventListener('popstate', back);
+    // The link that is in the address bar names the zone from the first moment.
+    history.replaceState(history.state, '', address(latest.current));
     return () => removeEventListener('popstate', back);
   }, []);
   const change = (changes) => {
-    const next = { ...latest.current, ...changes };
+    const next = { ...latest.current, ...changes, wrong: [] };
     const isStep = 'view' in changes || 'cj' in changes;
     history[isStep ? 'pushState' : 'replaceState'](null, '', address(next));
     latest.current = next;
@@ -109,10 +138,13 @@ export function useVersion() {
   return version;
 }
 
-// The time of the server, which may differ from the browser's.
-let skew = 0;
-export const setNow = (text) => { skew = Date.parse(text) - Date.now(); };
-export const now = () => Date.now() + skew;
+// The time of the server, which may differ from the browser's. While what the server knows is old, its time stands still.
+let clock = { skew: 0, frozen: null };
+export const setNow = (text, isFrozen) => {
+  const time = Date.parse(text);
+  clock = { skew: time - Date.now(), frozen: isFrozen ? time : null };
+};
+export const now = () => clock.frozen ?? Date.now() + clock.skew;
 
 export function useNow(period = 1000) {
   const [, tick] = useState(0);

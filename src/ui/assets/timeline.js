@@ -1,12 +1,12 @@
 // Past and expected runs on a line of time.
 import { html } from './vendor/htm-preact-3.1.1.js';
-import { now, selection, useNow } from './state.js';
+import { SPANS as HOURS, now, selection, useNow } from './state.js';
 import { opener } from './table.js';
 import { VirtualList } from './virtual.js';
 import { REASONS, RESULTS, clock, count, date, kind, moment, offset, stretch } from './words.js';
 
 const HOUR = 3600e3;
-export const SPANS = { '1h': HOUR, '6h': 6 * HOUR, '24h': 24 * HOUR, '7d': 168 * HOUR, '30d': 720 * HOUR };
+const SPANS = Object.fromEntries(Object.entries(HOURS).map(([name, hours]) => [name, hours * HOUR]));
 const STEPS = [5 * 60e3, 10 * 60e3, 30 * 60e3, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 72 * HOUR];
 
 function Axis({ from, to, zone }) {
@@ -16,7 +16,7 @@ function Axis({ from, to, zone }) {
   const ticks = [];
   for (let at = Math.ceil((from + shift) / step) * step - shift; at <= to; at += step) ticks.push(at);
   const text = (at) => (step >= 12 * HOUR ? date(at, zone) : clock(at, zone));
-  return html`<div class="head row line" role="row" aria-rowindex="1"><div class="cell name" role="columnheader">CronJob</div>
+  return html`<div class="head row line" role="row" aria-rowindex="1"><div class="cell name" role="columnheader">CronJob <small class="zone">${zone}</small></div>
     <div class="cell time" role="columnheader" aria-label=${`from ${moment(from, zone)} to ${moment(to, zone)}`}>
       ${ticks.map((at) => html`<span class="tick" style=${{ left: `${(100 * (at - from)) / (to - from)}%` }}>${text(at)}</span>`)}
     </div></div>`;
@@ -27,7 +27,7 @@ function grouped(marks, gap) {
   const groups = [];
   for (const mark of marks) {
     const last = groups.at(-1);
-    if (last && mark.at - last.to < gap && mark.fate === last.fate && mark.reason === last.reason) {
+    if (last && mark.at - last.to < gap && mark.fate === last.fate && mark.reason === last.reason && mark.run === last.run) {
       last.to = mark.at;
       last.count += 1;
     } else groups.push({ ...mark, from: mark.at, to: mark.at, count: 1 });
@@ -54,7 +54,14 @@ function Marks({ line, from, to, zone, at }) {
       ${run.result === 'failed' && html`<text x=${x(left)} y="18" dx=${isSign ? -5 : 2}>✖</text>`}</g>`;
   });
   const slots = timed(line.slots.map((mark) => ({ ...mark, at: Date.parse(mark.due) }))).map((group) => {
+    // A run whose Job is gone is known, and for how long it ran is not.
+    const fate = group.run ? `run ${group.run}` : group.fate;
     const what = group.count === 1 ? group.fate : `${count(group.count, 'slot')} ${group.fate}`;
+    if (group.run) {
+      return html`<g class=${`past ${fate}`}><title>${`${what}, ${when(group)}: ${group.why}`}</title>
+        <rect x=${x(group.from)} y="9" height="8" rx="2" style=${{ width: `max(4px, ${share(group.to - group.from).toFixed(3)}%)` }} />
+        ${group.run === 'failed' && html`<text x=${x(group.from)} y="18" dx="-4">✖</text>`}</g>`;
+    }
     const width = `max(7px, ${share(group.to - group.from).toFixed(3)}%)`;
     return html`<g class=${`slot ${group.fate}`}><title>${`${what}${REASONS[group.reason] && ` (${REASONS[group.reason]})`}, ${when(group)}: ${group.why}`}</title>
       <rect x=${x(group.from)} y="25" height="7" rx=${group.fate === 'skipped' ? 0 : 3.5} style=${{ width, transform: group.count === 1 ? 'translateX(-3.5px)' : '' }} /></g>`;
@@ -64,7 +71,7 @@ function Marks({ line, from, to, zone, at }) {
       <line x1=${x(group.from)} x2=${x(group.from)} y1="7" y2="19" />
       ${group.to > group.from && html`<line class="range" x1=${x(group.from)} x2=${x(group.to)} y1="13" y2="13" />`}</g>`);
   const of = (result) => line.runs.filter((run) => run.result === result).length;
-  const label = `${of('succeeded')} succeeded, ${of('failed')} failed, ${of('running')} running, ${count(line.slots.length, 'slot')} without a Job, ${line.expected.length > 0 ? 'more' : 'none'} expected`;
+  const label = `${of('succeeded')} succeeded, ${of('failed')} failed, ${of('running')} running, ${count(line.slots.filter((slot) => slot.fate === 'started').length, 'run')} whose Job is gone, ${count(line.slots.filter((slot) => slot.fate !== 'started').length, 'slot')} not started, ${line.expected.length > 0 ? 'more' : 'none'} expected`;
   return html`<svg class="marks" role="img" aria-label=${label} width="100%" height="36">
     ${at >= from && at <= to && html`<line class="now" x1=${x(at)} x2=${x(at)} y1="0" y2="36" />`}${expected}${slots}${runs}</svg>`;
 }
@@ -89,21 +96,19 @@ export function Timeline({ state, change, version }) {
     if (does && event.target.tagName !== 'INPUT' && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); does(); }
   };
   const render = (line) => html`
-    <div class="cell name" role="cell"><a ...${opener(state, change, `${line.namespace}/${line.name}`)}><span class="namespace">${line.namespace}/</span><bdi>${line.name}</bdi></a>
+    <div class="cell name" role="gridcell"><a tabindex="-1" ...${opener(state, change, `${line.namespace}/${line.name}`)}><span class="namespace">${line.namespace}/</span><bdi>${line.name}</bdi></a>
       ${line.cut && html`<small title="Zoom in to see all slots.">older slots are not shown</small>`}</div>
-    <div class="cell time" role="cell"><${Marks} line=${line} from=${from} to=${to} zone=${state.zone} at=${at} /></div>`;
+    <div class="cell time" role="gridcell"><${Marks} line=${line} from=${from} to=${to} zone=${state.zone} at=${at} /></div>`;
   return html`<div class="view-timeline" onKeyDown=${keys}>
-    <svg width="0" height="0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-      <rect width="3" height="6" class="stripe" /></pattern></defs></svg>
     <div class="controls">
       <button type="button" onClick=${() => move(-0.5)} aria-label="Earlier">◀</button>
       <span role="group" aria-label="Zoom">${Object.keys(SPANS).map((name) => html`<button type="button" aria-pressed=${state.span === name} onClick=${() => change({ span: name })}>${name}</button>`)}</span>
       <button type="button" onClick=${() => move(0.5)} aria-label="Later">▶</button>
       <button type="button" aria-pressed=${!state.at} onClick=${() => change({ at: '' })}>Now</button>
       <span class="legend"><i class="key succeeded"></i>succeeded <i class="key failed">✖</i>failed <i class="key running"></i>running <i class="key manual"></i>manual or backfill
-        <i class="key skipped"></i>skipped <i class="key missed"></i>missed or due <i class="key unknown"></i>not known <i class="key expected"></i>expected</span>
+        <i class="key skipped"></i>skipped <i class="key gone"></i>Job is gone <i class="key missed"></i>missed, due or waiting <i class="key unknown"></i>not known <i class="key expected"></i>expected</span>
     </div>
-    <${VirtualList} path="timeline" params=${{ ...selection(state), from: iso(from), to: iso(to) }} version=${version} height=${38} label="Timeline"
+    <${VirtualList} path="timeline" params=${{ ...selection(state), from: iso(from), to: iso(to) }} version=${version} height=${38} label="Timeline" place=${JSON.stringify(selection(state))} isOpen=${!!state.cj}
       header=${html`<${Axis} from=${from} to=${to} zone=${state.zone} />`} render=${render} onOpen=${(line) => change({ cj: `${line.namespace}/${line.name}` })} />
   </div>`;
 }

@@ -1,28 +1,70 @@
-// A list of which only the visible rows exist, and are asked of the server.
+// A list of which only the visible rows exist, and are asked of the server. Its rows are as high as what is in them.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/htm-preact-3.1.1.js';
 import { get } from './state.js';
 
 const MARGIN = 6;
+const STEPS = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
-export function VirtualList({ path, params, version, height, label, header, render, onTotal, role = 'table', onOpen }) {
+// The tops of rows: each as high as it was measured, or as high as `guess`.
+function tops(heights, total, guess) {
+  const all = new Array(total + 1);
+  all[0] = 0;
+  for (let i = 0; i < total; i += 1) all[i + 1] = all[i] + (heights.get(i) ?? guess);
+  return all;
+}
+
+// The number of the row that is at a height.
+function rowAt(all, top) {
+  let [low, high] = [0, all.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (all[middle] <= top) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+export function VirtualList({ path, params, version, height, label, header, render, onTotal, onOpen, onLogs, isOpen, place }) {
   const scroller = useRef();
+  const heights = useRef(new Map());
   const [view, setView] = useState({ top: 0, size: 600 });
   const [page, setPage] = useState({ total: null, offset: 0, rows: [], error: null });
   const [active, setActive] = useState(0);
+  const [, measured] = useState(0);
   const key = JSON.stringify([path, params]);
 
-  const first = Math.max(0, Math.floor(view.top / height) - MARGIN);
+  const total = page.total ?? 0;
+  const all = tops(heights.current, total, height);
+  const first = Math.max(0, rowAt(all, view.top) - MARGIN);
   const wanted = Math.ceil(view.size / height) + 2 * MARGIN;
 
   useLayoutEffect(() => {
     const element = scroller.current;
-    const measure = () => setView({ top: element.scrollTop, size: element.clientHeight || 600 });
+    let width = element.clientWidth;
+    const measure = () => {
+      // Other widths wrap the words elsewhere.
+      if (element.clientWidth !== width) heights.current.clear();
+      width = element.clientWidth;
+      setView({ top: element.scrollTop, size: element.clientHeight || 600 });
+    };
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  useEffect(() => { scroller.current.scrollTop = 0; setActive(0); }, [key]);
+  useLayoutEffect(() => {
+    let changed = false;
+    for (const row of scroller.current.querySelectorAll('.rows > .row')) {
+      const at = Number(row.dataset.at);
+      if (row.offsetHeight > 0 && heights.current.get(at) !== row.offsetHeight) {
+        heights.current.set(at, row.offsetHeight);
+        changed = true;
+      }
+    }
+    if (changed) measured((n) => n + 1);
+  });
+  // Other rows begin at the top. The same rows at a later time stay where they are.
+  useEffect(() => { scroller.current.scrollTop = 0; heights.current.clear(); setActive(0); }, [place ?? key]);
   useEffect(() => {
     const abort = new AbortController();
     get(path, { ...params, offset: first, limit: wanted }, abort.signal).then(
@@ -31,38 +73,47 @@ export function VirtualList({ path, params, version, height, label, header, rend
     );
     return () => abort.abort();
   }, [key, version, first, wanted]);
+  // The keys work from the first moment, and again when a CronJob is closed.
+  useEffect(() => { if (!isOpen && document.activeElement === document.body) scroller.current.focus({ preventScroll: true }); }, [isOpen]);
 
   const move = (event) => {
-    const steps = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
-    const step = steps[event.key];
-    if (event.target !== scroller.current) return;
-    if (event.key === 'Enter') {
-      const row = page.rows[active - page.offset];
-      if (row) onOpen?.(row);
-      return;
-    }
-    if (step === undefined || event.ctrlKey || event.metaKey || event.altKey || !page.total) return;
+    const isHere = event.target === scroller.current || (event.target === document.body && !isOpen);
+    if (!isHere || event.ctrlKey || event.metaKey || event.altKey) return;
+    const row = page.rows[active - page.offset];
+    if (row && event.key === 'Enter') return onOpen?.(row);
+    if (row && event.key === 'l') return onLogs?.(row);
+    const step = STEPS[event.key];
+    if (step === undefined || !total) return;
     event.preventDefault();
-    const next = Math.min(Math.max(active + step, 0), page.total - 1);
+    const next = Math.min(Math.max(active + step, 0), total - 1);
     setActive(next);
     const element = scroller.current;
     const head = element.querySelector('.head')?.offsetHeight ?? 0;
-    if (next * height < element.scrollTop) element.scrollTop = next * height;
-    else if ((next + 1) * height + head > element.scrollTop + element.clientHeight) {
-      element.scrollTop = (next + 1) * height + head - element.clientHeight;
-    }
+    if (all[next] < element.scrollTop) element.scrollTop = all[next];
+    else if (all[next + 1] + head > element.scrollTop + element.clientHeight) element.scrollTop = all[next + 1] + head - element.clientHeight;
   };
 
-  const total = page.total ?? 0;
+  // A click beside everything takes the focus away, and not the keys.
+  const latest = useRef();
+  latest.current = move;
+  useEffect(() => {
+    const hear = (event) => { if (event.target === document.body) latest.current(event); };
+    addEventListener('keydown', hear);
+    return () => removeEventListener('keydown', hear);
+  }, []);
+
+  const isShown = active >= page.offset && active < page.offset + page.rows.length;
   return html`
     ${page.error && html`<p class="error" role="alert">${page.error}</p>`}
-    <div class="scroller" ref=${scroller} tabindex="0" onKeyDown=${move} role=${role} aria-label=${label}
+    <div class="scroller" ref=${scroller} tabindex="0" onKeyDown=${move} role="grid" aria-label=${label}
+         aria-activedescendant=${isShown ? `row-${active}` : undefined}
          aria-rowcount=${total + 1} onScroll=${(event) => setView({ top: event.target.scrollTop, size: event.target.clientHeight })}>
       ${header}
-      <div class="rows" role="rowgroup" style=${{ height: `${total * height}px` }}>
+      <div class="rows" role="rowgroup" style=${{ height: `${all[total]}px` }}>
         ${page.rows.map((row, i) => html`
           <div class=${`row ${row.urgency ?? ''} ${page.offset + i === active ? 'active' : ''}`} role="row" key=${`${row.namespace}/${row.name}`}
-               aria-rowindex=${page.offset + i + 2} style=${{ top: `${(page.offset + i) * height}px`, height: `${height}px` }}>
+               id=${`row-${page.offset + i}`} data-at=${page.offset + i} aria-selected=${page.offset + i === active} onClick=${() => setActive(page.offset + i)}
+               aria-rowindex=${page.offset + i + 2} style=${{ top: `${all[page.offset + i] ?? 0}px`, minHeight: `${height}px` }}>
             ${render(row)}
           </div>`)}
       </div>

@@ -51,11 +51,19 @@ export const offset = (time, zone) => {
   return (hours * 60 + (hours < 0 ? -minutes : Number(minutes))) * 60e3;
 };
 
-// Each state has a sign, so that it can be told without its colour.
+// Each urgency has a sign, so that it can be told without its colour. The last two are filters alone.
 export const STATES = {
-  overdue: ['▲', 'Overdue'], stuck: ['⊘', 'Cannot run'], blocked: ['■', 'Blocked'],
-  failed: ['✖', 'Failing'], fine: ['●', 'On schedule'], stopped: ['‖', 'Suspended'],
+  overdue: ['▲', 'overdue'], stuck: ['⊘', 'cannot run'], blocked: ['■', 'blocked'], failed: ['✖', 'failing'],
+  never: ['○', 'never succeeded'], soon: ['◷', 'due in the next hour'], fine: ['●', 'on schedule'], stopped: ['‖', 'suspended'],
 };
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+// The times in the server's sentences are in the zone of the schedule. On the page, one zone holds for all.
+const MOMENT = /\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) ([+-]\d\d:\d\d)/g;
+export const inZone = (text, zone) => text.replace(MOMENT, (all, day, time, by) => {
+  const at = Date.parse(`${day}T${time}${by}`);
+  return Number.isNaN(at) ? all : moment(at, zone);
+});
 
 // Of those that are stopped on purpose, a freeze of the namespace is told apart.
 export const stateOf = row => row.state === 'frozen' ? ['❄', 'Frozen'] : STATES[row.urgency];

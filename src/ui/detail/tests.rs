@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::cli::next::manifests::read;
+use crate::ui::model::Shell;
 use crate::ui::source::Source;
 
 fn all(name: &str, spec: &serde_json::Value, zone: &str, flags: &str) -> Vec<(String, Option<String>)> {
@@ -37,7 +38,8 @@ fn all_of(
     let clock: apimachinery::clock::SharedClock = Arc::new(apimachinery::clock::SystemClock);
     let source = Source::of_files(&[], false, "shop", &"".into(), &clock).unwrap();
     let zone = Zone::load(zone, Zone::UTC).unwrap();
-    let board = Board::new(source, zone, seed.into(), clock, flags.to_owned());
+    let board =
+        Board::new(source, zone, seed.into(), clock, Shell { program: "kubectl cronjob", flags: flags.to_owned() });
     let facts = Facts {
         cron_job,
         in_charge: crate::cli::explain::InCharge::Unknown,

@@ -2,6 +2,35 @@
 
 use super::*;
 
+/// A row that is fine.
+pub(crate) fn row(name: &str) -> Row {
+    let state = State::Waiting;
+    Row {
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        state,
+        label: state.label(),
+        urgency: state.urgency(),
+        summary: String::new(),
+        schedule: String::new(),
+        time_zone: None,
+        words: None,
+        next: None,
+        held: None,
+        last: None,
+        lateness: None,
+        durations: None,
+        failures: 0,
+        no_success: None,
+        never_succeeded: false,
+        policies: Vec::new(),
+        due_since: None,
+        running: Vec::new(),
+        cause: None,
+        until: DateTime::<Utc>::MAX_UTC,
+    }
+}
+
 #[test]
 fn words_of_a_waiting_cron_job_hold_until_its_next_run() {
     let now: DateTime<Utc> = "2026-11-22T10:00:00Z".parse().unwrap();

@@ -11,7 +11,7 @@ use crate::cli::cluster::create;
 #[tokio::test(start_paused = true)]
 async fn leases_say_which_controller_runs_a_cron_job_and_whether_its_policies_count() {
     let clock = TestClock::new("2026-11-19T03:00:00Z".parse().unwrap());
-    let client = ApiServer::new(Config::builtin(clock)).client();
+    let client = ApiServer::new(Config::builtin(clock.clone())).client();
     let template = json!({"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
     }}}});
@@ -34,7 +34,7 @@ async fn leases_say_which_controller_runs_a_cron_job_and_whether_its_policies_co
     lease("kube-controller-manager", "2026-11-19T02:00:00.000000Z").await;
     let (source, informers) = Source::of_cluster(client.clone(), None, &"".into());
     let cancel = CancellationToken::new();
-    let running = tokio::spawn(informers.run(Arc::clone(&source), cancel.clone()));
+    let running = tokio::spawn(informers.run(Arc::clone(&source), clock, cancel.clone()));
     let seen = async || {
         tokio::time::sleep(LEASE_PERIOD + Duration::from_secs(1)).await;
         let name = ObjectName::new("default", "new");

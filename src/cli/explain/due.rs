@@ -1,0 +1,97 @@
+//! Which runs are due, and since when.
+//!
+//! Guarantee: a run counts as overdue only where a sync would start it now, so nothing of the CronJob itself holds it. Pure.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Case, LATE_AFTER, MANY, State};
+use crate::api::batch_v1::ConcurrencyPolicy;
+use crate::cli::output::stretch;
+use crate::controller::plan::{Skip, Verdict};
+
+impl Case<'_> {
+    /// The number of runs since the last one that started.
+    pub(super) fn skipped(&self) -> Option<String> {
+        match self.slots_since_the_last().take(MANY + 1).count() {
+            0 => None,
+            1 => Some("1 run was".to_owned()),
+            number if number > MANY => Some(format!("More than {MANY} runs were")),
+            number => Some(format!("{number} runs were")),
+        }
+    }
+
+    /// The slots that are due since the last one that started.
+    pub(super) fn slots_since_the_last(&self) -> impl Iterator<Item = DateTime<Utc>> {
+        let schedule = self.schedule();
+        let (from, now) = (self.last_decided(), self.cron_job.nominal(self.now));
+        let next = move |t: DateTime<Utc>| schedule.and_then(|schedule| schedule.next_after(t));
+        std::iter::successors(next(from), move |t| next(*t)).take_while(move |t| *t <= now)
+    }
+
+    /// When the oldest run became due that could start, or is blocked.
+    pub(super) fn due_since(&self) -> Option<DateTime<Utc>> {
+        let oldest = match self.sync.settlement.verdict {
+            Verdict::Started { slot, .. } => self.startable(slot).first().copied(),
+            Verdict::Skipped(Skip::Forbid(_) | Skip::NameTaken(_) | Skip::MaxConcurrent(_) | Skip::Replacing(_)) => {
+                self.slots_since_the_last().next()
+            }
+            _ => None,
+        };
+        oldest.map(|slot| self.cron_job.due(slot))
+    }
+
+    /// A run that a sync would start now.
+    pub(super) fn due(&self, slot: DateTime<Utc>) -> (State, String) {
+        let due: Vec<DateTime<Utc>> = self.startable(slot);
+        let (oldest, late) = (self.moment(due[0]), self.now - self.cron_job.due(due[0]));
+        let (noun, slot) = (self.noun(), self.moment(slot));
+        let lease = self.facts.lease.as_ref();
+        if late <= LATE_AFTER && !lease.is_some_and(|lease| lease.is_abandoned(self.now)) {
+            return (State::Starting, format!("The run of {slot} is due and about to start."));
+        }
+        let what = match due.len() {
+            1 => format!("The run of {slot} has been due for {} and could start", stretch(late)),
+            number => {
+                let number = if number > MANY { format!("More than {MANY}") } else { number.to_string() };
+                let since = stretch(late);
+                format!(
+                    "{number} runs have not started, the first of them, of {oldest}, for {since}; that of {slot} could start"
+                )
+            }
+        };
+        let why = match lease {
+            Some(lease) if lease.is_expired(self.now) => lease.state(self.now),
+            Some(lease) => {
+                let state = lease.state(self.now);
+                format!(
+                    "{state}, so the API server refuses the {noun}, or this controller does not work on the CronJob"
+                )
+            }
+            None => format!("no controller works on it, or the API server refuses the {noun}"),
+        };
+        (State::Overdue, format!("{what}, but its {noun} does not exist: {why}."))
+    }
+
+    /// The slots, oldest first, that were due and could start without being started, up to `newest`, which is one of them.
+    fn startable(&self, newest: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        let spec = &self.cron_job.spec;
+        let forbids =
+            spec.concurrency_policy == ConcurrencyPolicy::Forbid || self.cron_job.limits().max_concurrent.is_some();
+        let nominal = |time: DateTime<Utc>| self.cron_job.nominal(time);
+        let deadline =
+            spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds).map(|limit| nominal(self.now) - limit);
+        let freed = self.children().filter(|_| forbids).filter_map(|job| job.ended()).max().map(nominal);
+        // Under Forbid an earlier run blocks; the end of one that is gone is not known.
+        let unknown = |slot| self.job_of(slot).is_none_or(|job| job.ended().is_none());
+        if forbids && self.last_slot().is_some_and(unknown) {
+            return vec![newest];
+        }
+        let from = self.last_decided();
+        let from = [freed, deadline].into_iter().flatten().fold(from, DateTime::max);
+        let Some(schedule) = self.schedule() else { return vec![newest] };
+        let slots = std::iter::successors(schedule.next_after(from), |t| schedule.next_after(*t));
+        let mut slots: Vec<DateTime<Utc>> = slots.take_while(|slot| *slot < newest).take(MANY).collect();
+        slots.push(newest);
+        slots
+    }
+}

@@ -1,0 +1,93 @@
+//! The one command that ends the state of a CronJob, or shows what does.
+//!
+//! Guarantees: the command is for the user to run, and every name in it is one word of a shell. Those of kubectl need no plugin. Pure.
+
+use serde::Serialize;
+
+use super::{Explanation, State};
+use crate::terminal::shell_word;
+
+/// A command, and what it does to a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// What it does, in a sentence.
+    pub what: String,
+    /// The command.
+    pub command: String,
+}
+
+impl Explanation {
+    /// What ends its state; `None` if it needs nothing. `program` starts this program, and `flags` choose the cluster, each after a
+    /// space.
+    pub(crate) fn remedy(&self, program: &str, flags: &str) -> Option<Remedy> {
+        let [namespace, name] = [&self.namespace, &self.name].map(|word| shell_word(word));
+        let place = format!("-n {namespace}");
+        let noun = self.noun.to_ascii_lowercase();
+        let active = self.active.first().map(|active| shell_word(&active.name));
+        let edit = |what: &str| Some((what.to_owned(), format!("kubectl edit {} {place} {name}", self.resource)));
+        // A Job's name has at most 63 characters.
+        let manual = shell_word(&format!("{}-manual", self.name.chars().take(40).collect::<String>()));
+        let from = shell_word(&format!("cronjob/{}", self.name));
+        let run = |what: &str| {
+            let command = format!("kubectl create job {place} {manual} --from={from}");
+            Some((what.to_owned(), command)).filter(|_| self.resource == "cronjob")
+        };
+        let end = |what: &str| Some((what.to_owned(), format!("kubectl delete {noun} {place} {}", active.as_ref()?)));
+        let (what, command) = match self.state {
+            State::Waiting | State::Starting | State::BeingDeleted => None,
+            State::Suspended => {
+                Some(("It goes on when it is resumed.".to_owned(), format!("{program} resume {place} {name}")))
+            }
+            State::Frozen => {
+                Some(("It goes on when its namespace is thawed.".to_owned(), format!("{program} thaw {place}")))
+            }
+            State::Blocked | State::RunStuck => end("The run that is due starts when that Job is gone."),
+            State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
+            State::Paused => run("It goes on when a run succeeds. Once the cause is mended, start one now."),
+            State::NeverEnds => {
+                edit("A run ends if the next one waits for it: set concurrencyPolicy to Forbid, or run it less often.")
+            }
+            State::UnparseableSchedule => edit("It runs when its schedule can be read."),
+            State::UnknownTimeZone => edit("It runs when spec.timeZone is a time zone."),
+            State::BadPolicy => edit("It runs when its annotations can be read."),
+            State::NeverFires => edit("It runs when its schedule has a time."),
+            State::BadTemplate => edit("It runs when its template can become a Job."),
+            State::NameTaken => {
+                let taken = self.wanted.as_deref().map(shell_word)?;
+                Some((
+                    "See whose it is; the run starts when it is gone.".to_owned(),
+                    format!("kubectl describe {noun} {place} {taken}"),
+                ))
+            }
+            State::NotStarted => {
+                let what = "See what keeps it from starting.".to_owned();
+                Some((what, format!("kubectl describe {noun} {place} {}", active.as_ref()?)))
+            }
+            State::Overdue => Some(self.why_overdue(&place)),
+        }?;
+        Some(Remedy { what, command: format!("{command}{flags}") })
+    }
+
+    /// What shows why a run is overdue: its controller's lease if no controller holds it, else what the API server refuses.
+    fn why_overdue(&self, place: &str) -> (String, String) {
+        if let Some((namespace, lease)) = self.abandoned_lease.as_ref().and_then(|lease| lease.split_once('/')) {
+            let [namespace, lease] = [namespace, lease].map(shell_word);
+            let what = "It runs when its controller does. See which process held its lease.".to_owned();
+            return (what, format!("kubectl get lease -n {namespace} {lease} -o yaml"));
+        }
+        let selector = shell_word(&format!("--field-selector=involvedObject.name={}", self.name));
+        ("See what refuses it.".to_owned(), format!("kubectl get events {place} {selector}"))
+    }
+
+    /// The command that prints the log of its last run, if a Job of it exists.
+    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "explain prints the logs of failed containers alone"))]
+    pub(crate) fn logs(&self, flags: &str) -> Option<String> {
+        if let Some(logs) = self.failure.as_ref().and_then(|failure| failure.logs()) {
+            return Some(format!("{logs}{flags}"));
+        }
+        let job = self.last_failed_job.as_ref().or_else(|| self.active.first().map(|active| &active.name));
+        let job = job.or_else(|| self.last_run.as_ref().filter(|run| run.exists).map(|run| &run.job))?;
+        let of = shell_word(&format!("{}/{job}", self.noun.to_ascii_lowercase()));
+        Some(format!("kubectl logs -n {} {of} --all-containers{flags}", shell_word(&self.namespace)))
+    }
+}

@@ -1,0 +1,107 @@
+//! Why a run failed.
+//!
+//! Guarantee: the Job's own reason is given, and for each of its failed Pods the container, the reason, the exit code and the command
+//! that prints its log. Pure, except for `read`.
+
+use k8s_openapi::api::batch::v1 as batch;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::Client;
+use serde::Serialize;
+
+use super::unfinished;
+use crate::api::ControllerKind;
+
+/// Why a run failed.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The reason of the Job's condition, such as `BackoffLimitExceeded`.
+    reason: String,
+    /// Its message.
+    message: String,
+    /// Its failed containers.
+    containers: Vec<FailedContainer>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FailedContainer {
+    pod: String,
+    container: String,
+    reason: String,
+    exit_code: i32,
+    /// The command that prints its log.
+    logs: String,
+}
+
+impl Failure {
+    /// Why the Job failed, from the Job and its Pods.
+    fn of(job: &batch::Job, pods: &[Pod]) -> Self {
+        let conditions = job.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+        let mut failed = conditions.filter(|condition| condition.type_ == "Failed" && condition.status == "True");
+        let (reason, message) =
+            failed.next().map(|failed| (failed.reason.clone(), failed.message.clone())).unwrap_or_default();
+        Self {
+            reason: reason.unwrap_or_default(),
+            message: message.unwrap_or_default(),
+            containers: pods.iter().flat_map(failed_containers).collect(),
+        }
+    }
+
+    /// Why the Job (or Pod) failed; `None` if that cannot be read.
+    pub(in crate::cli) async fn read(
+        client: &Client,
+        controller_kind: ControllerKind,
+        namespace: &str,
+        job: &str,
+    ) -> Option<Self> {
+        let (job, pods) = unfinished::read_with_pods(client, controller_kind, namespace, job).await?;
+        Some(Self::of(&job, &pods))
+    }
+
+    /// The command that prints the log of its first failed container.
+    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page has one command for all"))]
+    pub(crate) fn logs(&self) -> Option<&str> {
+        self.containers.first().map(|failed| &*failed.logs)
+    }
+
+    /// As lines below what it explains.
+    pub(in crate::cli) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.reason.is_empty() {
+            lines.push(format!("  {}: {}", self.reason, self.message));
+        }
+        for failed in &self.containers {
+            let FailedContainer { pod, container, reason, exit_code, logs } = failed;
+            lines.push(format!("  Pod {pod}, container {container}: {reason}, exit code {exit_code}"));
+            lines.push(format!("  {logs}"));
+        }
+        if self.containers.is_empty() {
+            lines.push("  None of its failed Pods exists any more.".to_owned());
+        }
+        lines
+    }
+}
+
+fn failed_containers(pod: &Pod) -> Vec<FailedContainer> {
+    let status = pod.status.clone().unwrap_or_default();
+    let statuses = status.init_container_statuses.into_iter().chain(status.container_statuses).flatten();
+    let (name, namespace) =
+        (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.namespace.clone().unwrap_or_default());
+    let failed = |status: ContainerStatus| {
+        let is_current = status.state.as_ref().is_some_and(|state| state.terminated.is_some());
+        let ended = status.state.and_then(|state| state.terminated);
+        let ended = ended.or_else(|| status.last_state.and_then(|state| state.terminated));
+        let ended = ended.filter(|ended| ended.exit_code != 0)?;
+        let previous = if is_current { "" } else { " --previous" };
+        let container = status.name;
+        Some(FailedContainer {
+            logs: format!("kubectl logs -n {namespace} {name} -c {container}{previous}"),
+            pod: name.clone(),
+            container,
+            reason: ended.reason.unwrap_or_else(|| "Error".to_owned()),
+            exit_code: ended.exit_code,
+        })
+    };
+    statuses.filter_map(failed).collect()
+}

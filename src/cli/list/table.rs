@@ -1,0 +1,126 @@
+//! The table of `list` on a terminal.
+//!
+//! Guarantees: no line is longer than the terminal unless a single word is, every text of an object is [`plain`], and without colour
+//! nothing is lost. Pure.
+
+use crate::cli::explain::Urgency;
+use crate::cli::output::Screen;
+use crate::terminal::{PlainText, plain};
+
+/// The cells of a CronJob.
+pub(super) type Row = [String; 8];
+
+/// The headings.
+pub(super) const COLUMNS: [&str; 8] = ["CRONJOB", "CONTROLLER", "STATE", "NEXT", "LAST", "LATE", "BLOCKED BY", "RUNS"];
+/// The places of some of them.
+const NAME: usize = 0;
+const LAST: usize = 4;
+const RUNS: usize = 7;
+/// What is left out on a terminal that is too narrow, in this order: the controller, what blocks, and how late.
+const LEFT_OUT: [usize; 3] = [1, 6, 5];
+/// So many slots of a strip are enough, if there is no place for more.
+const SHORT_STRIP: usize = 10;
+/// The space between two columns.
+const GAP: usize = 2;
+/// What the letters of a strip mean.
+const LEGEND: &str = "RUNS, the newest right: \u{2713} succeeded, \u{2717} failed, \u{25cf} running, \u{2013} ran and its Job is gone, \
+                      \u{25cb} skipped, ~ waits, > due, ! missed, ? unknown";
+
+/// The rows, of which the worst is the first, as a terminal shows them: the worst last.
+pub(super) fn on_screen(rows: Vec<Row>, urgencies: &[Urgency], screen: Screen) -> PlainText {
+    let tones = std::iter::once(None).chain(urgencies.iter().rev().copied().map(Some));
+    let line = |(urgency, line): (Option<Urgency>, String)| match tone(urgency).filter(|_| screen.colour) {
+        Some(code) => format!("\x1b[{code}m{line}\x1b[0m"),
+        None => line,
+    };
+    let lines = tones.zip(fitted(rows, screen.width)).map(line);
+    let legend = wrapped(LEGEND, screen.width);
+    PlainText::trusted(lines.chain([String::new()]).chain(legend).map(|line| line + "\n").collect())
+}
+
+/// The terminal's code for a row; `None` is the heading.
+fn tone(urgency: Option<Urgency>) -> Option<&'static str> {
+    match urgency {
+        None => Some("1"),
+        Some(Urgency::Overdue | Urgency::Stuck | Urgency::Failed) => Some("31"),
+        Some(Urgency::Blocked) => Some("33"),
+        Some(Urgency::Stopped) => Some("2"),
+        Some(Urgency::Fine) => None,
+    }
+}
+
+/// The lines, from the heading to the worst row.
+fn fitted(mut rows: Vec<Row>, most: usize) -> Vec<String> {
+    rows.push(COLUMNS.map(str::to_owned));
+    rows.reverse();
+    for row in &mut rows {
+        *row = row.each_ref().map(|cell| plain(cell));
+        // How the last run ended is in the strip.
+        let end = row[LAST].find(',').unwrap_or(row[LAST].len());
+        row[LAST].truncate(end);
+    }
+    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+    for left_out in LEFT_OUT {
+        if width(&rows, &shown) > most {
+            shown.retain(|column| *column != left_out);
+        }
+    }
+    if width(&rows, &shown) > most {
+        for row in rows.iter_mut().skip(1) {
+            let long = row[RUNS].chars().count().saturating_sub(SHORT_STRIP);
+            row[RUNS] = row[RUNS].chars().skip(long).collect();
+        }
+    }
+    let excess = width(&rows, &shown).saturating_sub(most);
+    let name = widest(&rows, NAME).saturating_sub(excess);
+    for row in &mut rows {
+        row[NAME] = cut_inside(&row[NAME], name);
+    }
+    let widths: Vec<(usize, usize)> = shown.iter().map(|column| (*column, widest(&rows, *column))).collect();
+    rows.iter().map(|row| aligned(row, &widths)).collect()
+}
+
+fn widest(rows: &[Row], column: usize) -> usize {
+    rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+}
+
+/// The width of these columns.
+fn width(rows: &[Row], shown: &[usize]) -> usize {
+    shown.iter().map(|column| widest(rows, *column)).sum::<usize>() + GAP * shown.len().saturating_sub(1)
+}
+
+fn aligned(row: &Row, widths: &[(usize, usize)]) -> String {
+    let mut line = String::new();
+    for (column, width) in widths {
+        line.push_str(&row[*column]);
+        line.extend(std::iter::repeat_n(' ', width.saturating_sub(row[*column].chars().count()) + GAP));
+    }
+    line.trim_end().to_owned()
+}
+
+/// A name of at most `width` characters, cut inside, since names often differ at their end.
+fn cut_inside(name: &str, width: usize) -> String {
+    let length = name.chars().count();
+    if length <= width {
+        return name.to_owned();
+    }
+    let tail = width / 3;
+    let head: String = name.chars().take(width.saturating_sub(tail + 1)).collect();
+    let tail: String = name.chars().skip(length - tail).collect();
+    format!("{head}…{tail}")
+}
+
+/// The words in lines of at most `width` characters; a longer word has a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,47 @@
+// The newest slots of a CronJob as cells: what is above the line has run, and how high it is says for how long.
+import { html } from './vendor/htm-preact-3.1.1.js';
+import { REASONS, moment, stretch } from './words.js';
+
+const [WIDTH, HEIGHT, LINE] = [7, 24, 22];
+// So many cells a row has at most; the newest one is always at the same place.
+const MOST = 20;
+
+// What a cell says, and its class. Each kind has a shape of its own, so that it can be told without its colour.
+function kind({ fate, run, reason }) {
+  if (fate === 'started') return [run, run === 'gone' ? 'ran, and its Job is gone' : run];
+  const why = REASONS[reason];
+  return [fate, why ? `${fate} (${why})` : fate];
+}
+
+function Mark({ cell, i, longest }) {
+  const x = i * WIDTH + 1;
+  const [name] = kind(cell);
+  const share = cell.took === null || longest === 0 ? 0 : Math.sqrt(cell.took / longest);
+  const high = 6 + Math.round(share * 14);
+  switch (name) {
+    case 'succeeded': return html`<rect x=${x} y=${LINE - high} width="5" height=${high} />`;
+    case 'failed': return html`<path d=${`M${x + 0.5} ${LINE - high}l4 ${high}M${x + 4.5} ${LINE - high}l-4 ${high}`} />`;
+    case 'running': return html`<rect x=${x + 0.75} y=${LINE - high} width="3.5" height=${high} />`;
+    case 'gone': return html`<rect x=${x} y=${LINE - 3} width="5" height="3" />`;
+    case 'skipped': return html`<path d=${`M${x + 0.5} ${LINE - 8}h4M${x + 2.5} ${LINE - 8}v7`} />`;
+    case 'missed': return html`<circle cx=${x + 2.5} cy=${LINE - 6} r="2.5" />`;
+    case 'unknown': return html`<circle class="dot" cx=${x + 2.5} cy=${LINE - 2} r="1" />`;
+    default: return html`<path d=${`M${x + 0.5} ${LINE - 9}h4l-2 4 2 4h-4l2 -4z`} />`;
+  }
+}
+
+export function Strip({ cells, zone, open }) {
+  if (cells.length === 0) return html`<span class="quiet">no slot yet</span>`;
+  const longest = Math.max(0, ...cells.map((cell) => cell.took ?? 0));
+  const counts = new Map();
+  for (const cell of cells) counts.set(kind(cell)[1], (counts.get(kind(cell)[1]) ?? 0) + 1);
+  const label = `the last ${cells.length} slots: ${[...counts].map(([what, number]) => `${number} ${what}`).join(', ')}`;
+  return html`<svg class="strip-of" role="img" aria-label=${label} width=${MOST * WIDTH} height=${HEIGHT}>
+    ${cells.map((cell, at) => {
+    const i = at + MOST - cells.length;
+    const [name, what] = kind(cell);
+    const title = `${moment(Date.parse(cell.slot), zone)}: ${what}${cell.took ? `, ${stretch(cell.took * 1000)}` : ''}. ${cell.why}`;
+    return html`<g class=${`cell-of ${name} ${cell.job ? 'job' : ''}`} onClick=${cell.job ? (event) => { event.stopPropagation(); open(cell.job); } : undefined}>
+      <title>${title}</title><rect class="hit" x=${i * WIDTH} y="0" width=${WIDTH} height=${HEIGHT} /><${Mark} cell=${cell} i=${i} longest=${longest} /></g>`;
+  })}</svg>`;
+}
