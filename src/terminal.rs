@@ -165,7 +165,6 @@ impl Deref for PlainText {
 }
 
 /// Quotes `text` as one shell word.
-#[cfg(feature = "dev")]
 pub(crate) fn shell_word(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
     if !text.is_empty() && text.chars().all(safe) {

@@ -60,7 +60,6 @@ impl Failure {
     }
 
     /// The command that prints the log of its first failed container.
-    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page has one command for all"))]
     pub(crate) fn logs(&self) -> Option<&str> {
         self.containers.first().map(|failed| &*failed.logs)
     }

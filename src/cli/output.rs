@@ -1,6 +1,7 @@
 //! The output formats of a report.
 //!
-//! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a [`PlainText`]. Pure, but for [`note`].
+//! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a
+//! [`PlainText`]. Pure, but for `note`.
 
 use std::io::Write as _;
 

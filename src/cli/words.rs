@@ -29,10 +29,6 @@ const MONTHS: [&str; 13] = [
 
 /// The schedule by which a CronJob runs, as a sentence: its annotation's lines if it has any; `None` if it cannot be read. `local` is
 /// the zone of the controller.
-#[cfg_attr(
-    not(any(feature = "ui", test)),
-    expect(dead_code, reason = "only the page has words for a CronJob's schedule")
-)]
 pub fn of(cron_job: &CronJob, local: Zone) -> Option<String> {
     let own = cron_job.timing(local).schedule.as_ref().ok()?;
     let policy = cron_job.policy().ok()?;

@@ -165,8 +165,9 @@ impl Run<'_> {
     /// Starts what is left, and waits for the end of all Jobs. Returns early if the output is closed.
     pub async fn carry_out(&mut self) -> Result<(), CliError> {
         // A create that a dead process sent may be committed until then.
-        let settled = self.next.begun.map(|_| Instant::now() + LONGEST_WRITE + SERVER_MARGIN);
+        let settled = Instant::now() + LONGEST_WRITE + SERVER_MARGIN;
         let mut cron_job = self.write(Some(self.next.clone()), None).await?;
+        let has_begun = self.next.begun.is_some();
         if let Some(begun) = self.next.begun {
             let found = self.place.job(&self.name_of(begun.slot)).await?;
             let is_ours = found.is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
@@ -178,7 +179,7 @@ impl Run<'_> {
                 // Another process may have continued meanwhile.
                 cron_job = self.write(Some(self.next.clone()), Some(found)).await?;
             }
-            self.repeat(&cron_job, begun).await?;
+            self.repeat(&cron_job, begun, settled).await?;
         }
         while !self.next.left.is_empty() {
             self.wait_until(|run| run.running.len() < run.question.max_active).await?;
@@ -195,7 +196,7 @@ impl Run<'_> {
         if self.is_closed {
             return Ok(());
         }
-        if let Some(settled) = settled {
+        if has_begun {
             sleep_until(settled).await;
         }
         self.write(None, None).await.map(|_| ())
@@ -285,13 +286,20 @@ impl Run<'_> {
         Err(self.place.refused("record its progress: the object changes all the time"))
     }
 
-    /// Starts the slot that another process had begun, unless its Job exists or may have existed.
-    async fn repeat(&mut self, cron_job: &CronJob, begun: Begun) -> Result<(), CliError> {
+    /// Starts the slot that another process had begun, unless its Job exists or may have existed. From `settled` on, no create of
+    /// that process can be committed.
+    async fn repeat(&mut self, cron_job: &CronJob, begun: Begun, settled: Instant) -> Result<(), CliError> {
         let name = self.name_of(begun.slot);
-        let found = self.place.job(&name).await?;
-        let is_ours = found.as_ref().is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
+        let mut found = self.place.job(&name).await?;
         let now = self.now().await;
-        let may_have_run = found.is_none() && !self.question.rerun && self.may_lose_jobs(cron_job, begun, now);
+        let may_be_lost = !self.question.rerun && self.may_lose_jobs(cron_job, begun, now);
+        if found.is_none() && may_be_lost {
+            // Its Job may come yet, and would run beside the next one.
+            sleep_until(settled).await;
+            found = self.place.job(&name).await?;
+        }
+        let is_ours = found.as_ref().is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
+        let may_have_run = found.is_none() && may_be_lost;
         match found {
             Some((job, _)) if is_ours => self.track(&job, begun.slot),
             _ if may_have_run => {

@@ -201,7 +201,7 @@ fn whole_repository_has_the_findings_that_are_meant_and_no_others() {
     ];
     for (name, numbers, findings, left_out) in rows {
         let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/repositories")).join(name);
-        let Read { sources, left_out: other, unreadable } = sources::read(&[root.clone()], true).unwrap();
+        let Read { sources, left_out: other, unreadable } = sources::read(std::slice::from_ref(&root), true).unwrap();
         assert!(unreadable.is_empty(), "{name}: {unreadable:?}");
         let report = check(&sources, &Rules { max_per_minute: 10, ..Rules::default() }, DateTime::UNIX_EPOCH);
         let below = format!("{}/", root.display());
