@@ -35,7 +35,7 @@ KREW_VERSION := v0.4.3
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure hostile soak mutants bench bench-size
 .PHONY: pods-test oracle mutations vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
-.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test instances-test
+.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test instances-test scale
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: crates public-api conformance-apiserver
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
@@ -207,6 +207,11 @@ install-test: fixture build $(TOOLS)/bin/helm ## README's ways to install; helm 
 # A table, after a quarter of an hour; RESTORE_MINUTES=3 for less.
 restore-test: fixture build ## etcd restored from a backup under load: what ran twice, and what was lost
 	tests/restore/run
+
+# Tables beside the in-tree controller; SCALE=size, running or requests chooses.
+SCALE ?= requests
+scale: fixture build ## What 100,000 CronJobs cost, due to running, requests per run
+	tests/scale/run $(SCALE)
 
 # A table beside the in-tree controller, after twelve minutes; tests/outages/run OUTAGE measures one.
 outage-test: fixture build ## Outages of the API server and of etcd: how soon CronJobs run again
