@@ -473,7 +473,7 @@ release-dry-run: $(TOOLS)/bin/validate-krew-manifest ## All files of a release, 
 	cat target/release-second.txt
 	cmp target/release-first.txt target/release-second.txt
 	hack/release-check $(RELEASE_ARCHITECTURES)
-	hack/crates
+	hack/crates --quick
 
 release-publish: $(TOOLS)/bin/oras $(TOOLS)/bin/cosign $(TOOLS)/bin/helm $(TOOLS)/bin/validate-krew-manifest ## The files of release-dry-run, signed, to IMAGE and a GitHub release
 	hack/publish
