@@ -75,7 +75,8 @@ pub async fn rights(world: Arc<World>) -> String {
         ("", "pods", "", "list", false),
         ("", "secrets", "", "get", false),
         ("", "events", "", "list", false),
-        ("", "namespaces", "", "list", false),
+        ("", "namespaces", "", "list", true),
+        ("", "namespaces", "", "patch", false),
         ("coordination.k8s.io", "leases", "", "update", false),
         ("rbac.authorization.k8s.io", "clusterroles", "", "bind", false),
     ];
