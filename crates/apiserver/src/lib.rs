@@ -61,6 +61,7 @@ mod object;
 mod openapi;
 mod patch;
 mod pending_write;
+#[doc(hidden)]
 pub mod policies;
 mod query;
 mod read;
@@ -94,6 +95,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::WebhookCaller;
+#[doc(hidden)]
 pub use self::matching::Request as AdmissionRequest;
 pub use self::object::Object;
 pub use self::pending_write::{WebhookAnswer, WebhookCall};
