@@ -76,6 +76,8 @@ async fn answer(State(server): State<Arc<Server>>, method: Method, uri: Uri, bod
         ("GET", ["apis", "batch", "v1", plural @ ("cronjobs" | "jobs")]) => {
             server.watch(plural, uri.query().unwrap_or_default())
         }
+        // Freezes are off for who may not read them.
+        ("GET", ["api", "v1", "namespaces", ..]) => refuse(StatusCode::FORBIDDEN, "Forbidden"),
         ("POST", ["apis", "batch", "v1", "namespaces", _, "jobs"]) => server.create_job(&body),
         ("PATCH", ["apis", "batch", "v1", "namespaces", _, "cronjobs", name, "status"]) => {
             server.patch_status(name, &body)

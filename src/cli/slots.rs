@@ -279,11 +279,17 @@ impl<'a> History<'a> {
             let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
             return (Fate::Missed, Some(Skip::Deadline(slot)), why);
         }
-        if self.traces.says_passed_over(slot) {
-            return (Fate::Skipped, Some(Skip::PassedOver(slot)), "a change of the CronJob passed it over".to_owned());
-        }
         let is_later = self.traces.last_slot.is_none_or(|last| slot > last);
         let is_kept = self.kept_since.is_some_and(|since| slot > since);
+        if self.traces.says_passed_over(slot) {
+            let why = "a change of the CronJob passed it over";
+            return if is_later || is_kept {
+                (Fate::Skipped, Some(Skip::PassedOver(slot)), why.to_owned())
+            } else {
+                // A backfill may have started it since, which no Event tells of.
+                (Fate::Unknown, None, format!("{why}; the Job of a backfill, if there was one, no longer exists"))
+            };
+        }
         if let Some(waiting) = self.waits(slot) {
             return waiting;
         }
