@@ -544,7 +544,7 @@ impl ControllerInstance {
         let _idle = AbortOnDropHandle::new(tokio::spawn(sim::bind(async move { idle.show_idle_workers().await })));
         if stop.run_until_cancelled(self.synced()).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
-            for namespace in [cron_jobs.unlisted_namespaces(), jobs.unlisted_namespaces()].concat() {
+            for namespace in self.unlisted_namespaces() {
                 warn!(%namespace, "no CronJob of this namespace runs, since its CronJobs or its Jobs may not be listed");
             }
             if created_lease {

@@ -376,12 +376,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.warn_of_unknown_policies(&cached);
         let epoch = self.epoch.load(Ordering::Relaxed);
         // Once is enough for a decision: whatever is in doubt is read before a Job is created.
-        if let Err(error) = self.look_at_namespace(key, 0).await {
-            return Outcome::Failed(error.into());
-        }
+        let restriction = match self.look_at_namespace(key, 0).await {
+            Ok(restriction) => restriction,
+            Err(error) => return Outcome::Failed(error.into()),
+        };
         let recollection = self.recall(cached);
         let jobs = self.get_jobs_to_be_reconciled(&recollection);
-        let cron_job = self.in_its_namespace(recollection.cron_job);
+        let cron_job = recollection.cron_job.in_its_namespace(restriction.as_ref());
         let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
         observation.view_is_suspect = recollection.is_suspect || recollection.confirmed < epoch;
         observation.publish = self.parts.publish;

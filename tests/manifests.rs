@@ -408,17 +408,7 @@ const ACCOUNT: &str = "system:serviceaccount:cronjob-controller-system:cronjob-c
 
 /// A real control plane with the rights of `manifests/instead`; `None` without the fixture.
 async fn plane_with_rights() -> Option<ControlPlane> {
-    let binary = match fixture::find() {
-        Ok(binary) => binary,
-        Err(why) => {
-            tools::without_fixture("manifests", &why);
-            return None;
-        }
-    };
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let plane = ControlPlane::start_with(&binary, Extras::Bare).await.unwrap();
-    apply(&plane, "instead");
-    Some(plane)
+    plane_with("instead").await
 }
 
 fn apply(plane: &ControlPlane, directory: &str) {

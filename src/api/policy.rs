@@ -28,7 +28,7 @@ pub use annotations::{
 };
 pub use counted_from::{Counted, CountedFrom, Fingerprint};
 pub use limits::{LIMITS, Limits, Setting, StuckAfter};
-pub use restriction::Restriction;
+pub use restriction::{LONGEST_REASON, Restriction};
 pub use spread::{Spread, due, nominal};
 pub use unknown::UnknownNames;
 

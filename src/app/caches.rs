@@ -3,6 +3,7 @@
 //! Guarantees: a process is not ready before the first list of everything it works on, nor while one of its caches has had
 //! no news for [`STALE_AFTER`]. Such a cache may still be right, but the process cannot know.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,11 @@ impl ControllerInstance {
         if let Some(namespaces) = &self.namespaces {
             namespaces.synced().await;
         }
+    }
+
+    /// The namespaces that may not be read.
+    pub(super) fn unlisted_namespaces(&self) -> BTreeSet<Arc<str>> {
+        [self.cron_jobs.unlisted_namespaces(), self.jobs.unlisted_namespaces()].into_iter().flatten().collect()
     }
 
     /// The state of each of its caches.

@@ -171,10 +171,7 @@ pub async fn read_all(
     let leases = read_leases(client).await;
     let restrictions = Restrictions::read(client, namespace).await;
     let known = |raw: Box<RawValue>| {
-        let mut cron_job = CronJob::decode(raw.get(), &interner).ok()?;
-        // The items of a list do not say their kind.
-        cron_job.controller_kind = controller_kind;
-        let in_charge = InCharge::take(&mut cron_job, raw.get(), &leases, flags);
+        let (cron_job, in_charge) = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags)?;
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
         let warnings = unread.clone().map_or(Ok(warnings), Err);

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use apimachinery::clock::Clock;
-use apimachinery::quoting::quote;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use kube::Client;
 use schedule::Zone;
@@ -21,6 +20,7 @@ use super::explain::{InCharge, MANY, some_of};
 use super::migrate::escaped;
 use super::next::cron_jobs::{Given, slots_after};
 use super::output::{Report, count, moment};
+use super::restrictions::why;
 use crate::api::batch_v1::CronJob;
 use crate::api::policy::{EXCLUDE, NOT_BEFORE, REASON, Restriction};
 use crate::api::{ControllerKind, Interner, Namespace, Object as _, ResourceKind};
@@ -136,7 +136,7 @@ impl Request {
                     return Plan { summary, change: None, failed: true };
                 }
                 let verb = would("is", "would be");
-                let why = reason.as_deref().map(|reason| format!(": {}", quote(reason))).unwrap_or_default();
+                let why = why(reason.as_deref());
                 let was = before.filter(|before| *before != until);
                 let was = was.map(|was| format!(" Before, it was frozen until {}.", moment(flags.zone, was)));
                 let until_text = moment(flags.zone, until);
@@ -270,10 +270,8 @@ async fn read_cron_jobs(
     let (interner, leases) = (Interner::default(), read_leases(client).await);
     let mut by_namespace: HashMap<String, Vec<(CronJob, InCharge)>> = HashMap::new();
     for raw in list(client, &controller_kind.parent.path(namespace), "").await? {
-        let Ok(mut cron_job) = CronJob::decode(raw.get(), &interner) else { continue };
-        // The items of a list do not say their kind.
-        cron_job.controller_kind = controller_kind;
-        let in_charge = InCharge::take(&mut cron_job, raw.get(), &leases, flags);
+        let listed = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags);
+        let Some((cron_job, in_charge)) = listed else { continue };
         by_namespace.entry(cron_job.name.namespace.to_string()).or_default().push((cron_job, in_charge));
     }
     Ok(by_namespace)

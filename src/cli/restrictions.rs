@@ -86,10 +86,8 @@ impl Restrictions {
 
     /// The same of one that is shared.
     pub fn applied(&self, cron_job: Arc<CronJob>, in_charge: InCharge) -> Arc<CronJob> {
-        match self.that_holds(&cron_job, in_charge) {
-            Some(restriction) => Arc::new(cron_job.restricted(restriction)),
-            None => cron_job,
-        }
+        let restriction = self.that_holds(&cron_job, in_charge);
+        cron_job.in_its_namespace(restriction)
     }
 
     fn that_holds(&self, cron_job: &CronJob, in_charge: InCharge) -> Option<&Arc<Restriction>> {
@@ -123,14 +121,14 @@ impl fmt::Display for Freeze {
     }
 }
 
-/// The reason of a restriction, behind a colon; empty without one.
-pub(super) fn why(restriction: &Restriction) -> String {
-    restriction.reason.as_deref().map(|reason| format!(": {}", quote(reason))).unwrap_or_default()
+/// A reason behind a colon; empty without one.
+pub(super) fn why(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {}", quote(reason))).unwrap_or_default()
 }
 
 /// What a Namespace says about the slots from `now` on, for people.
 pub(super) fn sentences(restriction: &Restriction, zone: Zone, now: DateTime<Utc>) -> Vec<String> {
-    let why = why(restriction);
+    let why = why(restriction.reason.as_deref());
     let frozen = restriction
         .frozen_until(now)
         .map(|until| format!("Its Namespace is frozen until {} ({NOT_BEFORE}){why}.", moment(zone, until)));

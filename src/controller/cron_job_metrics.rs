@@ -230,8 +230,9 @@ impl CronJobStatsSet {
             if known.uid != cron_job.uid {
                 continue;
             }
-            let mut stats = known.clone();
+            let mut stats = known;
             if cron_job.spec.suspend {
+                let known = stats.clone();
                 stats.suspended(&cron_job, self.local_zone, now);
                 // What a sync has recorded meanwhile stays; the next scrape counts again.
                 if let Some(mut place) = self.entries.get_mut(&name).filter(|place| place.stats == known) {

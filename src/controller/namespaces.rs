@@ -134,10 +134,8 @@ impl Namespaces {
 
     /// The CronJob with what its Namespace says.
     pub fn restricted(&self, cron_job: Arc<CronJob>) -> Arc<CronJob> {
-        match self.restriction(&cron_job.name.namespace) {
-            Some(restriction) => Arc::new(cron_job.restricted(&restriction)),
-            None => cron_job,
-        }
+        let restriction = self.restriction(&cron_job.name.namespace);
+        cron_job.in_its_namespace(restriction.as_ref())
     }
 
     /// Remembers a Namespace that was read in `epoch`. Returns the version that was known.

@@ -63,16 +63,8 @@ impl Scenario {
             return;
         }
         for number in 0..rng.range(2, 5) {
-            let spec = Spec {
-                schedule: (*rng.pick(&["* * * * *", "* * * * *", "*/2 * * * *", "@every 70s"])).to_owned(),
-                zone: None,
-                policy: *rng.pick(&["Allow", "Forbid", "Replace"]),
-                limits: (Some(3), Some(1)),
-                deadline: None,
-                suspend: false,
-                fate: "quick",
-                arguments: 0,
-            };
+            let schedule = *rng.pick(&["* * * * *", "* * * * *", "*/2 * * * *", "@every 70s"]);
+            let spec = Spec::quick(rng, schedule);
             let at = rng.range(0, 5 * SECOND);
             let mut cron_job = CronJob::new(FREEZING, 900 + number, at, spec);
             if self.controller_kind.counted_from.is_some() && rng.percent(30) {

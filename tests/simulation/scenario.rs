@@ -73,6 +73,22 @@ pub struct Spec {
     pub arguments: usize,
 }
 
+impl Spec {
+    /// With Jobs that end soon, under any concurrency policy.
+    pub fn quick(rng: &mut Rng, schedule: &str) -> Self {
+        Self {
+            schedule: schedule.to_owned(),
+            zone: None,
+            policy: *rng.pick(&["Allow", "Forbid", "Replace"]),
+            limits: (Some(3), Some(1)),
+            deadline: None,
+            suspend: false,
+            fate: "quick",
+            arguments: 0,
+        }
+    }
+}
+
 /// A user's edit.
 #[derive(Clone, Debug)]
 pub struct Edit {
@@ -358,24 +374,14 @@ impl Scenario {
         self.faults.clear();
         self.cron_jobs.clear();
         let noisy = usize::try_from(*rng.pick(&[1, 3, 10])).unwrap();
-        let spec = |rng: &mut Rng, schedule: &str| Spec {
-            schedule: schedule.to_owned(),
-            zone: None,
-            policy: *rng.pick(&["Allow", "Forbid", "Replace"]),
-            limits: (Some(3), Some(1)),
-            deadline: None,
-            suspend: false,
-            fate: "quick",
-            arguments: 0,
-        };
         for number in 0..rng.range(20, 41) {
             let namespace = *rng.pick(&NOISY[..noisy]);
-            let spec = spec(rng, "* * * * *");
+            let spec = Spec::quick(rng, "* * * * *");
             self.cron_jobs.push(CronJob::new(namespace, number, rng.range(0, SECOND), spec));
         }
         for number in 100..100 + rng.range(2, 7) {
             let (namespace, schedule) = (*rng.pick(&NAMESPACES), *rng.pick(&["* * * * *", "*/2 * * * *"]));
-            let spec = spec(rng, schedule);
+            let spec = Spec::quick(rng, schedule);
             self.cron_jobs.push(CronJob::new(namespace, number, rng.range(0, SECOND), spec));
         }
         let kinds: Vec<_> = FaultKind::pressure().into_iter().filter(|(_, kind)| kind.is_of_a_namespace()).collect();

@@ -16,7 +16,7 @@ use crate::api::batch_v1::CronJob;
 use crate::api::shortened;
 
 /// The most bytes of a reason that are kept.
-const LONGEST_REASON: usize = 256;
+pub const LONGEST_REASON: usize = 256;
 
 /// What the annotations of one version of a Namespace say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +132,15 @@ impl CronJob {
         let schedule = self.spec.recurrence.schedule();
         let reading = PolicyReading::restricted(self.policies.as_deref(), restriction, schedule);
         Self { policies: Some(Arc::new(reading)), ..self.clone() }
+    }
+
+    /// The same CronJob as it runs in its Namespace, which may have a restriction.
+    #[must_use]
+    pub fn in_its_namespace(self: Arc<Self>, restriction: Option<&Arc<Restriction>>) -> Arc<Self> {
+        match restriction {
+            Some(restriction) => Arc::new(self.restricted(restriction)),
+            None => self,
+        }
     }
 
     /// The restriction of its Namespace, if it is [restricted](Self::restricted).

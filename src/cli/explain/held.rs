@@ -134,7 +134,7 @@ impl Case<'_> {
     pub(super) fn frozen(&self) -> Option<String> {
         let restriction = self.cron_job.restriction()?;
         let until = self.moment(restriction.frozen_until(self.now)?);
-        Some(format!("It does not run: its Namespace is frozen until {until}{}.", why(restriction)))
+        Some(format!("It does not run: its Namespace is frozen until {until}{}.", why(restriction.reason.as_deref())))
     }
 
     /// What a resumed CronJob does, of which that is the sync.

@@ -9,10 +9,10 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::lease::{ControllerLease, Leases};
-use crate::api::Manage;
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
+use crate::api::{ControllerKind, Interner, Manage, Object as _};
 use crate::cli::cluster::ControllerFlags;
 use crate::cli::migrate::in_tree_wrote;
 use crate::options::PROGRAM;
@@ -43,6 +43,21 @@ impl InCharge {
             flags.apply(cron_job);
         }
         found
+    }
+
+    /// A CronJob of a list, as its controller reads it, and that controller. `None` if it cannot be decoded.
+    pub fn of_listed(
+        json: &str,
+        controller_kind: ControllerKind,
+        interner: &Interner,
+        leases: &Leases,
+        flags: &ControllerFlags,
+    ) -> Option<(CronJob, Self)> {
+        let mut cron_job = CronJob::decode(json, interner).ok()?;
+        // The items of a list do not say their kind.
+        cron_job.controller_kind = controller_kind;
+        let in_charge = Self::take(&mut cron_job, json, leases, flags);
+        Some((cron_job, in_charge))
     }
 
     /// Which controller runs the CronJob. `in_tree_wrote` is what its status says.

@@ -35,13 +35,16 @@ impl Case<'_> {
             ));
         }
         if !policy.exclusions().is_empty() {
-            let of_namespace =
-                match self.cron_job.restriction().filter(|restriction| !restriction.excluded().is_empty()) {
-                    Some(restriction) => {
-                        format!(", of the Namespace too: {}{},", restriction.excluded(), why(restriction))
-                    }
-                    None => String::new(),
-                };
+            let of_namespace = match self
+                .cron_job
+                .restriction()
+                .filter(|restriction| !restriction.excluded().is_empty())
+            {
+                Some(restriction) => {
+                    format!(", of the Namespace too: {}{},", restriction.excluded(), why(restriction.reason.as_deref()))
+                }
+                None => String::new(),
+            };
             notes.push(format!("The dates in {EXCLUDE}{of_namespace} have no slots."));
         }
         let (start, end) = policy.bounds();

@@ -3,10 +3,11 @@
 //! Guarantee: as in the module above. Which Namespaces are meant is always said. Pure.
 
 use chrono::TimeDelta;
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, Args, Parser};
 
 use super::cluster::{Where, scope};
 use super::{FORMATS, ZONES, cli, given_time, zone_named};
+use crate::api::policy::LONGEST_REASON;
 use crate::cli::Command;
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch::Invocation;
@@ -16,25 +17,29 @@ use crate::options::UsageError;
 use crate::options::go_syntax::parse_duration;
 use crate::options::resolve::Faults;
 
-/// The longest reason that is kept, in bytes.
-const LONGEST_REASON: usize = 256;
-
 /// What `--until` takes.
 const UNTIL: &str = "a duration such as 12h, or a time such as 2026-12-28T06:00:00Z, 2026-12-28T06:00 or 2026-12-28";
+
+/// Which Namespaces are meant.
+#[derive(Debug, Clone, Args)]
+struct Which {
+    #[command(flatten)]
+    place: Where,
+
+    /// All Namespaces.
+    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
+    all_namespaces: String,
+
+    /// The Namespaces with these labels.
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+}
 
 #[derive(Debug, Clone, Parser)]
 #[command(about = "Freezes Namespaces: no run of their CronJobs starts until a time. Running Jobs go on.")]
 pub(super) struct Freeze {
     #[command(flatten)]
-    place: Where,
-
-    /// Freeze all Namespaces.
-    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
-    all_namespaces: String,
-
-    /// Freeze the Namespaces with these labels.
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
-    selector: Option<String>,
+    which: Which,
 
     /// The first time that may be a slot again: a duration from now such as 12h, 2026-12-28T06:00:00Z, or 2026-12-28 or
     /// 2026-12-28T06:00 in the zone of --time-zone
@@ -70,15 +75,7 @@ pub(super) struct Freeze {
 #[command(about = "Thaws Namespaces: their CronJobs run again, and no run that was due before starts.")]
 pub(super) struct Thaw {
     #[command(flatten)]
-    place: Where,
-
-    /// Thaw all Namespaces.
-    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
-    all_namespaces: String,
-
-    /// Thaw the Namespaces with these labels.
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
-    selector: Option<String>,
+    which: Which,
 
     /// Say what would be done, and write nothing.
     #[arg(long, value_name = "BOOL", default_value = "false")]
@@ -94,9 +91,10 @@ pub(super) struct Thaw {
 }
 
 /// The Namespaces that are meant, of `--namespace`, `--selector` and `--all-namespaces` exactly one.
-fn meant(place: Where, all: &str, selector: Option<String>, faults: &mut Faults) -> (Scope, Option<String>) {
+fn meant(which: Which, faults: &mut Faults) -> (Scope, Option<String>) {
+    let Which { place, all_namespaces, selector } = which;
     let selector = selector.filter(|selector| !selector.is_empty());
-    let scope = scope(None, place, all, faults);
+    let scope = scope(None, place, &all_namespaces, faults);
     match (&scope.namespaces, &selector) {
         (Namespaces::OfContext, None) => {
             let text = "which Namespaces is missing; give --namespace, --selector or --all-namespaces";
@@ -119,13 +117,13 @@ fn until(text: &str) -> Option<Until> {
 
 pub(super) fn freeze(raw: Freeze) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
-    let (scope, selector) = meant(raw.place, &raw.all_namespaces, raw.selector, &mut faults);
+    let (scope, selector) = meant(raw.which, &mut faults);
     let until = match &raw.until {
         Some(text) => faults.read("until", text, UNTIL, until),
         None => faults.record(Err(format!("--until is missing; give {UNTIL}"))),
     };
     if let Some(reason) = raw.reason.as_deref().filter(|reason| reason.len() > LONGEST_REASON) {
-        faults.add("reason", reason, "256 bytes at most");
+        faults.add("reason", reason, &format!("{LONGEST_REASON} bytes at most"));
     }
     let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
@@ -139,7 +137,7 @@ pub(super) fn freeze(raw: Freeze) -> Result<Invocation, UsageError> {
 
 pub(super) fn thaw(raw: Thaw) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
-    let (scope, selector) = meant(raw.place, &raw.all_namespaces, raw.selector, &mut faults);
+    let (scope, selector) = meant(raw.which, &mut faults);
     let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;

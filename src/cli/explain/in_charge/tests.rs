@@ -4,7 +4,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{ControllerKind, Interner, Object as _};
+use crate::api::{ControllerKind, Interner};
 
 const KCM: &str = "kube-controller-manager";
 const EARLY: &str = "2026-11-22T08:00:00Z";
