@@ -44,6 +44,8 @@ pub enum Act {
     Namespace(usize),
     /// A CronJob is released, or handed over again.
     Hand { place: usize, is_taken_back: bool },
+    /// A CronJob is given back to the in-tree controller, which looks at it at once.
+    GiveBack(usize),
     /// A CronJob is handed over again by the in-tree controller.
     HandOver(usize),
     /// A Job's course is decided.
@@ -52,8 +54,10 @@ pub enum Act {
     Backfill(usize),
     /// A step of a Job's course.
     Job(String, job_world::Step),
-    /// The in-tree controller syncs.
+    /// The in-tree controller syncs, and again after a while.
     InTree,
+    /// The in-tree controller syncs once.
+    InTreeSync,
     /// A replica's clock is set by so many milliseconds.
     SetClock(usize, i64),
     /// What an outage of the server, or a restore, left behind is judged.
@@ -143,11 +147,17 @@ impl Sim {
             Act::Namespace(place) => freezes::change(self, place),
             Act::Edit(place) => people::edit(self, place, at),
             Act::Hand { place, is_taken_back } => people::hand(self, place, is_taken_back),
+            Act::GiveBack(place) => {
+                people::give(self, place, true);
+                let soon = self.state.lock().rng.range(0, 8);
+                self.plan(at + soon, Act::InTreeSync);
+            }
             Act::HandOver(place) => people::give(self, place, false),
             Act::Backfill(edit) => backfill::call(self, edit, at),
             Act::JobBegins(uid) => job_world::begins(self, &uid, at),
             Act::Job(uid, step) => job_world::step(self, &uid, step, at),
             Act::InTree => in_tree::look(self, at),
+            Act::InTreeSync => in_tree::sync_all(self, at),
             Act::SetClock(number, by) if at < self.scenario.active => self.state.lock().replicas[number].clock.step(by),
             Act::SetClock(..) => {}
             Act::JudgeOutage(what) => self.judge_outage(what),
