@@ -20,6 +20,7 @@ use crate::freezes;
 use crate::in_tree;
 use crate::job_world;
 use crate::network::Network;
+use crate::outage::{AGAIN, BACK};
 use crate::people;
 use crate::restore::Restore;
 use crate::rng::hash;
@@ -62,6 +63,8 @@ pub enum Act {
     SetClock(usize, i64),
     /// What an outage of the server, or a restore, left behind is judged.
     JudgeOutage(&'static str),
+    /// Whether each replica watches again after an outage of the server that began and ended then is judged.
+    JudgeWatches(Millis, Millis),
     /// An operator saves etcd.
     BackUp,
     /// An operator restores etcd.
@@ -118,8 +121,9 @@ impl Sim {
         if scenario.manage == Manage::Annotated {
             state.plan(0, Act::InTree);
         }
-        if let Some(at) = scenario.judges_outage() {
-            state.plan(at, Act::JudgeOutage("an outage of the server"));
+        if let Some((from, until)) = scenario.outage() {
+            state.plan(until + AGAIN, Act::JudgeWatches(from, until));
+            state.plan(until + BACK, Act::JudgeOutage("an outage of the server"));
         }
         if let Some(restore) = scenario.restore {
             state.plan(restore.backup, Act::BackUp);
@@ -161,6 +165,7 @@ impl Sim {
             Act::SetClock(number, by) if at < self.scenario.active => self.state.lock().replicas[number].clock.step(by),
             Act::SetClock(..) => {}
             Act::JudgeOutage(what) => self.judge_outage(what),
+            Act::JudgeWatches(from, until) => self.judge_watches(from, until),
             Act::BackUp => self.back_up(),
             Act::Restore(restore) => self.restore_etcd(restore),
             Act::Calm => self.calm(),
@@ -211,6 +216,7 @@ impl Sim {
         state.journal.note(at, format_args!("{identity} starts"));
         replica.process = Process::default();
         replica.view = View::default();
+        (replica.started, replica.watched) = (at, [None; 2]);
         replica.deadline = None;
         replica.stop = CancellationToken::new();
         let network = Network { sim: Arc::clone(self), replica: number, incarnation, identity: identity.clone() };
