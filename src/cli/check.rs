@@ -270,14 +270,13 @@ impl<'a> Checker<'a> {
     }
 
     fn document(&mut self, place: &Position, document: &Document) {
-        match manifest::objects(document) {
-            Ok(objects) => {
-                let lines = Lines::of(document);
-                for (of, object) in objects {
-                    self.object(place, &object, &|field| lines.line_of(&of.field(field)));
-                }
-            }
-            Err((line, fault)) => self.findings.push(Finding::new(place, line, String::new(), fault)),
+        let (objects, faults) = manifest::objects(document);
+        let lines = Lines::of(document);
+        for (line, fault) in faults {
+            self.findings.push(Finding::new(place, line, String::new(), fault));
+        }
+        for (of, object) in objects {
+            self.object(place, &object, &|field| lines.line_of(&of.field(field)));
         }
     }
 
