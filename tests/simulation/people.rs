@@ -84,7 +84,7 @@ pub fn give(sim: &Sim, place: usize, is_given_back: bool) {
 /// watch has told it whose the CronJob is.
 fn moment_to_give_back(sim: &Sim, cron_job: &CronJob, at: Millis) -> Millis {
     let mut state = sim.state.lock();
-    if state.rng.percent(50) {
+    if state.rng.percent(20) {
         return at;
     }
     let cron = state.model.cron_named(cron_job.namespace, &cron_job.name);
