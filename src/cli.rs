@@ -16,6 +16,7 @@ pub mod dispatch;
 pub mod explain;
 pub mod failure;
 pub mod findings;
+pub(crate) mod forecast;
 pub mod freeze;
 pub mod generated_files;
 pub mod kubectl;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::Clock;
+use schedule::Zone;
 
 use crate::client::ConnectError;
 use crate::terminal::PlainText;
@@ -64,6 +66,10 @@ pub enum Command {
     Slots(Scope, Since, ControllerFlags, Format),
     /// List CronJobs with their state.
     List(Scope, ControllerFlags, Format),
+    /// Say what happened last night, in this zone.
+    Night(Scope, ControllerFlags, Zone, Format),
+    /// Say what runs in the next hour, in this zone.
+    NextHour(Scope, ControllerFlags, Zone, Format),
     /// List CronJobs, and again whenever a state changes.
     Watch(Scope, ControllerFlags, Format),
     /// Start the Jobs of past slots.
@@ -167,6 +173,14 @@ pub fn run(
             let text = wait(list::list(scope, flags, clock))?.shown(*format, screen);
             Ok(Answer { text, is_good: true })
         }
+        Command::Night(scope, flags, zone, format) => {
+            let night = wait(list::night(scope, flags, *zone, clock))?;
+            Ok(Answer { text: list::fitting(&night, *format, screen), is_good: true })
+        }
+        Command::NextHour(scope, flags, zone, format) => {
+            let hour = wait(list::next_hour(scope, flags, *zone, clock))?;
+            Ok(Answer { text: list::fitting(&hour, *format, screen), is_good: true })
+        }
         Command::Watch(scope, flags, format) => {
             wait(list::watch(scope, flags, *format, screen, clock, print))?;
             Ok(Answer { text: PlainText::default(), is_good: true })
@@ -187,17 +201,7 @@ pub fn run(
         }
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
-        Command::Check(inputs, rules, format) => {
-            let read = check::sources::read(&inputs.files, inputs.recursive)?;
-            let check::sources::Read { mut sources, left_out, unreadable } = read;
-            for rendered in &inputs.rendered {
-                sources.push(rendered.read()?);
-            }
-            let policies = check::admission::read(&inputs.policies)?;
-            let report = check::check_by(&sources, &policies, rules, clock.now());
-            let report = report.leaving_out(left_out).without(&unreadable);
-            Ok(Answer { text: report.render(*format), is_good: !report.fails(rules) })
-        }
+        Command::Check(inputs, rules, format) => checked(inputs, rules, *format, clock),
         Command::Complete(typed) => wait(completion::complete(typed)),
         Command::Manual(pages, directory) => manual(pages, directory),
     }
@@ -207,6 +211,25 @@ pub fn run(
 fn wait<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(CliError::Runtime)?.block_on(work)
+}
+
+/// Checks manifests.
+#[cfg(feature = "dev")]
+fn checked(
+    inputs: &check::Inputs,
+    rules: &check::Rules,
+    format: check::CheckFormat,
+    clock: &dyn Clock,
+) -> Result<Answer, CliError> {
+    let read = check::sources::read(&inputs.files, inputs.recursive)?;
+    let check::sources::Read { mut sources, left_out, unreadable } = read;
+    for rendered in &inputs.rendered {
+        sources.push(rendered.read()?);
+    }
+    let policies = check::admission::read(&inputs.policies)?;
+    let report = check::check_by(&sources, &policies, rules, clock.now());
+    let report = report.leaving_out(left_out).without(&unreadable);
+    Ok(Answer { text: report.render(format), is_good: !report.fails(rules) })
 }
 
 fn report<T: Report>(work: impl Future<Output = Result<T, CliError>>, format: Format) -> Result<Answer, CliError> {

@@ -2,8 +2,10 @@
 //!
 //! Guarantees: each state is that of `explain`, and each cell of a strip is a slot of `explain --since`. CronJobs in the same condition
 //! are sorted by namespace and name. On a terminal no line is longer than the terminal, and the worst ones are last, above the
-//! prompt. Pure, except for [`watch`].
+//! prompt. Pure, except for [`watch`], [`list`], [`night`](night()) and [`next_hour`](next_hour()).
 
+pub(crate) mod next_hour;
+pub(crate) mod night;
 mod table;
 
 use std::time::Duration;
@@ -164,9 +166,54 @@ impl Report for Listing {
 /// # Errors
 /// When the cluster cannot be read.
 pub async fn list(scope: &Scope, flags: &ControllerFlags, clock: &dyn Clock) -> Result<Listing, CliError> {
+    let (known, now) = read(scope, flags, clock).await?;
+    Ok(listing(&known, flags.zone, now))
+}
+
+/// What happened last night, with times in `zone`.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub async fn night(
+    scope: &Scope,
+    flags: &ControllerFlags,
+    zone: Zone,
+    clock: &dyn Clock,
+) -> Result<impl Report + use<>, CliError> {
+    let (known, now) = read(scope, flags, clock).await?;
+    Ok(night::Night::of(known, flags.zone, zone, now))
+}
+
+/// What runs in the next hour, with times in `zone`.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub async fn next_hour(
+    scope: &Scope,
+    flags: &ControllerFlags,
+    zone: Zone,
+    clock: &dyn Clock,
+) -> Result<impl Report + use<>, CliError> {
+    let (known, now) = read(scope, flags, clock).await?;
+    Ok(next_hour::NextHour::of(known, flags.zone, zone, now))
+}
+
+async fn read(
+    scope: &Scope,
+    flags: &ControllerFlags,
+    clock: &dyn Clock,
+) -> Result<(Vec<Known>, DateTime<Utc>), CliError> {
     let (client, namespace) = scope.connect().await?;
     let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
-    Ok(listing(&known, flags.zone, cluster::now(&client, clock).await))
+    Ok((known, cluster::now(&client, clock).await))
+}
+
+/// A report in the given format; its lines fit the terminal, if there is one.
+pub fn fitting(report: &impl Report, format: Format, screen: Option<Screen>) -> PlainText {
+    match screen.filter(|_| format == Format::Table) {
+        Some(screen) => PlainText::lines(report.lines().iter().flat_map(|line| table::folded(line, screen.width))),
+        None => render(report, format),
+    }
 }
 
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false.

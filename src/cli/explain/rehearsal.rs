@@ -54,6 +54,11 @@ impl Rehearsal {
         }
     }
 
+    /// The UID of the object that a rehearsed sync creates.
+    pub fn uid_of(name: &ObjectName) -> Uid {
+        Uid::new(&format!("rehearsed {}", name.name))
+    }
+
     fn concluded(course: Course<'_>, jobs: &[Arc<Job>], zone: Zone) -> Self {
         let (mut attempted, mut start, mut replaced) = (Attempted::default(), None, Vec::new());
         if let Some(Attempt { slot, victims, then, .. }) = course.attempt() {
@@ -96,7 +101,7 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
     }
     CreateReply::Created(Arc::new(Job {
         name: name.clone(),
-        uid: Uid::new("rehearsed"),
+        uid: Rehearsal::uid_of(name),
         resource_version: "0".into(),
         creation_timestamp: slot,
         deleting: false,
