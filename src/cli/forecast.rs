@@ -223,20 +223,16 @@ impl<'a> Simulation<'a> {
                 Arc::make_mut(&mut self.cron_job).status = write.status;
             }
             self.jobs.retain(|job| !deleted.contains(&job.name));
-            match started {
-                Some((name, slot)) => {
-                    self.started(slot, at, &deleted);
-                    self.jobs.push(Arc::new(self.job(name, slot, at)));
-                }
-                None => {
-                    let of_now = self.found.iter_mut().rfind(|ahead| ahead.due == at && ahead.starts.is_none());
-                    if let Some(ahead) = of_now {
-                        ahead.why = why;
-                    }
-                    if deleted.is_empty() {
-                        return;
-                    }
-                }
+            if let Some((name, slot)) = started {
+                self.started(slot, at, &deleted);
+                self.jobs.push(Arc::new(self.job(name, slot, at)));
+                continue;
+            }
+            if let Some(ahead) = self.found.iter_mut().rfind(|ahead| ahead.due == at && ahead.starts.is_none()) {
+                ahead.why = why;
+            }
+            if deleted.is_empty() {
+                return;
             }
         }
     }

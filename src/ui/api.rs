@@ -405,7 +405,7 @@ impl Api {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct At {
+struct OfMinute {
     at: String,
     spread: String,
     show: String,
@@ -419,7 +419,7 @@ struct Start {
     schedule: String,
 }
 
-async fn minute(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<At>) -> Response {
+async fn minute(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<OfMinute>) -> Response {
     answer(move || {
         let (at, what_if) = (time_of("at", &of.at)?, spread_of(&of.spread)?);
         let rows = api.selected(&selection)?;

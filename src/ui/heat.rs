@@ -105,10 +105,7 @@ impl Question<'_> {
     /// The times of its slots, in seconds from `start`, in order, from the first one that matters there.
     fn due(&self, cron_job: &CronJob, start: DateTime<Utc>, run: &Run) -> impl Iterator<Item = i64> {
         let (offset, born) = (self.offset(cron_job), self.born(cron_job));
-        let from = match run.is_forbid {
-            true => self.earliest(start),
-            false => start - offset - TimeDelta::seconds(run.length),
-        };
+        let from = if run.is_forbid { self.earliest(start) } else { start - offset - TimeDelta::seconds(run.length) };
         let shift = offset.num_seconds() - start.timestamp();
         let slots = slots_after(cron_job, self.zone, from - TimeDelta::nanoseconds(1), self.now);
         slots.map(|slot| slot.timestamp()).skip_while(move |slot| *slot <= born).map(move |slot| slot + shift)

@@ -21,8 +21,11 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The objects of a document, each with its place there, and the errors of the document itself, each with its line in the file.
-pub(super) fn objects(document: &Document) -> (Vec<(Place, Value)>, Vec<(usize, Fault)>) {
+/// Errors of a document itself, each with its line in the file.
+type Faults = Vec<(usize, Fault)>;
+
+/// The objects of a document, each with its place there, and what is wrong with the document itself.
+pub(super) fn objects(document: &Document) -> (Vec<(Place, Value)>, Faults) {
     let (objects, errors) = match document.content() {
         Ok(Content { objects, lost }) => (objects, lost),
         Err(error) => (Vec::new(), vec![error]),

@@ -183,8 +183,8 @@ async fn eight_questions_of_an_operator_have_the_same_answers_on_the_page_and_in
     // The worst are first on the page, and last in a terminal, above the prompt.
     let table = fleet.site.get("cronjobs?limit=2").await;
     assert_eq!((&table["rows"][0]["name"], &table["rows"][1]["name"]), (&"invoices".into(), &"payouts".into()));
-    let last: Vec<&str> = list.lines().filter(|line| line.contains("overdue")).collect();
-    assert_eq!(last.len(), 2, "{list}");
+    let overdue: Vec<&str> = list.lines().filter(|line| line.contains("overdue")).collect();
+    assert_eq!(overdue.len(), 2, "{list}");
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
     // The fullest minute is 04:00 in Berlin.
     let hottest = &summary["hottest"];

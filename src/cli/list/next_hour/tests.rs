@@ -6,8 +6,8 @@ use super::*;
 use crate::cli::explain::tests::{facts, instant, job, name_of};
 
 fn known(name: &str, schedule: &str, spec: serde_json::Value) -> Known {
-    let mut change =
-        json!({"metadata": {"name": name}, "spec": spec, "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}});
+    let mut change = json!({"metadata": {"name": name}, "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}});
+    change["spec"] = spec;
     change["spec"]["schedule"] = schedule.into();
     Known { facts: facts(&change, vec![]), events: Vec::new() }
 }

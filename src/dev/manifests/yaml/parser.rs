@@ -352,18 +352,16 @@ impl<'a> Parser<'a> {
     }
 
     fn indentless_sequence(&mut self) -> Answer {
-        match self.take_if(&Kind::BlockEntry)? {
-            Some(entry) => match self.kind()? {
+        if let Some(entry) = self.take_if(&Kind::BlockEntry)? {
+            return match self.kind()? {
                 Kind::BlockEntry | Kind::Key | Kind::Value | Kind::BlockEnd => {
                     Ok(self.empty(State::IndentlessSequence, entry.end))
                 }
                 _ => self.node_then(State::IndentlessSequence, true, false),
-            },
-            None => {
-                self.pop();
-                Ok((Event::SequenceEnd, self.peek()?.start))
-            }
+            };
         }
+        self.pop();
+        Ok((Event::SequenceEnd, self.peek()?.start))
     }
 
     fn block_key(&mut self) -> Answer {
