@@ -23,7 +23,7 @@ fn values_of_json_have_whole_numbers_and_of_a_key_that_occurs_twice_the_last_val
         ("escapes", r#""\/\ud83d\ude00""#, Ok(json!("/😀"))),
         ("tabs between values", "{\n\t\"a\":\t1\n}", Ok(json!({"a": 1}))),
         ("a key twice, and a float", r#"{"a": {"b": 1, "b": 2.0}, "a": 3}"#, Ok(json!({"a": 3}))),
-        ("a key twice, and nesting", &twice, Err("line 1 column 120: values are nested more than 100 levels deep")),
+        ("a key twice, and nesting", &twice, Err("line 1 column 123: values are nested more than 100 levels deep")),
         ("a number beyond floats", "[1e400]", Err("line 1 column 6: number out of range")),
         ("half a pair of escapes", r#"["\ud83d"]"#, Err("line 1 column 9: an escape in a text is no character")),
         ("nesting", &too_deep, Err("line 1 column 102: values are nested more than 100 levels deep")),
