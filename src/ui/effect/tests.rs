@@ -8,7 +8,7 @@ use crate::cli::explain::tests::{facts, instant, name_of};
 fn known(policies: &Value, spec: &Value) -> Facts {
     let mut annotations = serde_json::Map::new();
     for (key, value) in policies.as_object().unwrap() {
-        annotations.insert(format!("cronjob-controller.dev/{key}"), value.clone());
+        annotations.insert(format!("{}{key}", crate::api::policy::PREFIX), value.clone());
     }
     let change = json!({
         "metadata": {"annotations": annotations, "managedFields": [{"manager": "kubectl", "time": "2026-11-01T12:00:00Z"}]},
