@@ -210,7 +210,7 @@ impl Night<'_> {
         let annotations: serde_json::Map<String, Value> = row
             .policies
             .iter()
-            .map(|(key, value)| (format!("cronjob-controller.dev/{key}"), (*value).into()))
+            .map(|(key, value)| (["cronjob-controller.dev/", key].concat(), (*value).into()))
             .collect();
         let container = json!({"name": "run", "image": image});
         let mut spec = json!({

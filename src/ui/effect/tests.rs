@@ -17,12 +17,14 @@ fn known(policies: &Value, spec: &Value) -> Facts {
     facts(&change, Vec::new())
 }
 
+/// How many slots change in which way; `None` without policies.
+type Numbers = Option<Vec<(Change, usize)>>;
+
 #[test]
 fn each_policy_changes_the_next_slots_as_it_says() {
     // It is Sunday, 10:00, and the CronJob runs at 02:00.
     let now = instant("2026-11-22T10:00:00Z");
     let all = |change, number| vec![(change, number)];
-    type Numbers = Option<Vec<(Change, usize)>>;
     let rows: [(&str, Value, Value, Numbers); 8] = [
         ("none", json!({}), json!({}), None),
         ("nothing changes", json!({"not-before": "2026-11-01T00:00:00Z"}), json!({}), Some(all(Change::Same, 24))),
