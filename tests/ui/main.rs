@@ -7,7 +7,6 @@
 
 mod access;
 mod browser;
-mod fleet;
 mod night;
 mod site;
 
