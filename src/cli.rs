@@ -170,15 +170,18 @@ pub fn run(
         Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock), *format),
         Command::Slots(scope, since, flags, format) => report(slots::read(scope, flags, *since, clock), *format),
         Command::List(scope, flags, format) => {
-            let text = wait(list::list(scope, flags, clock))?.shown(*format, screen);
+            let read = list::read(scope, flags, clock, |known, now| list::listing(known, flags.zone, now));
+            let text = wait(read)?.shown(*format, screen);
             Ok(Answer { text, is_good: true })
         }
         Command::Night(scope, flags, zone, format) => {
-            let night = wait(list::night(scope, flags, *zone, clock))?;
+            let night = |known: &[_], now| list::night::Night::of(known, flags.zone, *zone, now);
+            let night = wait(list::read(scope, flags, clock, night))?;
             Ok(Answer { text: list::fitting(&night, *format, screen), is_good: true })
         }
         Command::NextHour(scope, flags, zone, format) => {
-            let hour = wait(list::next_hour(scope, flags, *zone, clock))?;
+            let hour = |known: &[_], now| list::next_hour::NextHour::of(known, flags.zone, *zone, now);
+            let hour = wait(list::read(scope, flags, clock, hour))?;
             Ok(Answer { text: list::fitting(&hour, *format, screen), is_good: true })
         }
         Command::Watch(scope, flags, format) => {

@@ -109,10 +109,6 @@ impl Scope {
     fn is_refused(&self) -> bool {
         self.is_refused.load(Ordering::SeqCst)
     }
-
-    fn covers(&self, namespace: &str) -> bool {
-        covers(self.namespace.as_deref(), namespace)
-    }
 }
 
 /// Whether a scope is of that namespace, or of all.
@@ -254,7 +250,7 @@ impl<T: Object> Store<T> {
     }
 
     fn scope_of(&self, namespace: &str) -> Option<&Scope> {
-        self.scopes.iter().find(|scope| scope.covers(namespace))
+        self.scopes.iter().find(|scope| covers(scope.namespace.as_deref(), namespace))
     }
 
     /// Asks for every change that was committed before this call, however long the watches are silent. Each reflector asks the

@@ -216,16 +216,16 @@ impl<'a> Simulation<'a> {
     fn step(&mut self, at: DateTime<Utc>) {
         for _ in 0..SYNCS {
             let sync = Rehearsal::of(&self.cron_job, &self.jobs, self.question.local, at);
-            let why = self.why(&sync);
-            let deleted: Vec<ObjectName> = sync.replaced.clone();
             let started = sync.starts().cloned();
-            if let Some(write) = sync.settlement.status {
+            let why = if started.is_none() { self.why(&sync) } else { String::new() };
+            let Rehearsal { replaced: deleted, settlement, .. } = sync;
+            if let Some(write) = settlement.status {
                 Arc::make_mut(&mut self.cron_job).status = write.status;
             }
             self.jobs.retain(|job| !deleted.contains(&job.name));
             if let Some((name, slot)) = started {
                 self.started(slot, at, &deleted);
-                self.jobs.push(Arc::new(self.job(name, slot, at)));
+                self.jobs.push(Arc::new(self.job(&name, slot, at)));
                 continue;
             }
             if let Some(ahead) = self.found.iter_mut().rfind(|ahead| ahead.due == at && ahead.starts.is_none()) {
@@ -259,7 +259,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// The Job that a sync creates.
-    fn job(&self, name: ObjectName, slot: DateTime<Utc>, at: DateTime<Utc>) -> Job {
+    fn job(&self, name: &ObjectName, slot: DateTime<Utc>, at: DateTime<Utc>) -> Job {
         let parent = self.cron_job.controller_kind.parent;
         let controller = ControllerRef {
             group: parent.group.into(),
@@ -268,20 +268,10 @@ impl<'a> Simulation<'a> {
             uid: self.cron_job.uid.clone(),
         };
         Job {
-            uid: Rehearsal::uid_of(&name),
-            name,
-            resource_version: "0".into(),
             creation_timestamp: at,
-            deleting: false,
             controller: Some(Arc::new(controller)),
-            scheduled_timestamp: Some(slot),
             start_time: Some(at),
-            suspended: false,
-            completion_time: None,
-            finished: None,
-            succeeded: false,
-            failed_at: None,
-            of_backfill: false,
+            ..Rehearsal::created(name, slot)
         }
     }
 

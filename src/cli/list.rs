@@ -2,7 +2,7 @@
 //!
 //! Guarantees: each state is that of `explain`, and each cell of a strip is a slot of `explain --since`. CronJobs in the same condition
 //! are sorted by namespace and name. On a terminal no line is longer than the terminal, and the worst ones are last, above the
-//! prompt. Pure, except for [`watch`], [`list`], [`night`](night()) and [`next_hour`](next_hour()).
+//! prompt. Pure, except for [`read`] and [`watch`].
 
 pub(crate) mod next_hour;
 pub(crate) mod night;
@@ -161,51 +161,19 @@ impl Report for Listing {
     }
 }
 
-/// Reads the CronJobs and lists them.
+/// Reads the CronJobs, and reports of what is known of them and of the time.
 ///
 /// # Errors
 /// When the cluster cannot be read.
-pub async fn list(scope: &Scope, flags: &ControllerFlags, clock: &dyn Clock) -> Result<Listing, CliError> {
-    let (known, now) = read(scope, flags, clock).await?;
-    Ok(listing(&known, flags.zone, now))
-}
-
-/// What happened last night, with times in `zone`.
-///
-/// # Errors
-/// When the cluster cannot be read.
-pub async fn night(
-    scope: &Scope,
-    flags: &ControllerFlags,
-    zone: Zone,
-    clock: &dyn Clock,
-) -> Result<impl Report + use<>, CliError> {
-    let (known, now) = read(scope, flags, clock).await?;
-    Ok(night::Night::of(known, flags.zone, zone, now))
-}
-
-/// What runs in the next hour, with times in `zone`.
-///
-/// # Errors
-/// When the cluster cannot be read.
-pub async fn next_hour(
-    scope: &Scope,
-    flags: &ControllerFlags,
-    zone: Zone,
-    clock: &dyn Clock,
-) -> Result<impl Report + use<>, CliError> {
-    let (known, now) = read(scope, flags, clock).await?;
-    Ok(next_hour::NextHour::of(known, flags.zone, zone, now))
-}
-
-async fn read(
+pub async fn read<R>(
     scope: &Scope,
     flags: &ControllerFlags,
     clock: &dyn Clock,
-) -> Result<(Vec<Known>, DateTime<Utc>), CliError> {
+    report: impl FnOnce(&[Known], DateTime<Utc>) -> R,
+) -> Result<R, CliError> {
     let (client, namespace) = scope.connect().await?;
     let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
-    Ok((known, cluster::now(&client, clock).await))
+    Ok(report(&known, cluster::now(&client, clock).await))
 }
 
 /// A report in the given format; its lines fit the terminal, if there is one.

@@ -5,8 +5,11 @@
 
 use apimachinery::clock::{Clock as _, TestClock};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
+
+use crate::driver::request;
 
 /// The time of the fixture: 03:12 in Berlin.
 pub const NOW: &str = "2026-11-28T02:12:00Z";
@@ -183,24 +186,22 @@ impl Night<'_> {
         self.clock.step(instant(at) - self.clock.now());
     }
 
-    async fn send(&self, at: &str, method: &str, path: &str, body: &Value) -> Result<Value, kube::Error> {
+    async fn send(&self, at: &str, method: Method, path: &str, body: &Value) -> Result<Value, String> {
         self.set(at);
-        let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
-        self.client.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await
+        request(self.client, method, path, Some(body)).await
     }
 
     async fn post(&self, at: &str, path: &str, body: &Value) -> Value {
-        self.send(at, "POST", path, body).await.unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
+        self.send(at, Method::POST, path, body).await.unwrap_or_else(|error| panic!("{error}: {body}"))
     }
 
     /// Creates what may exist.
     async fn try_post(&self, at: &str, path: &str, body: &Value) {
-        let _ = self.send(at, "POST", path, body).await;
+        let _ = self.send(at, Method::POST, path, body).await;
     }
 
     async fn patch(&self, at: &str, path: &str, body: &Value) {
-        self.send(at, "PATCH", path, body).await.unwrap_or_else(|error| panic!("{path}: {error}: {body}"));
+        self.send(at, Method::PATCH, path, body).await.unwrap_or_else(|error| panic!("{error}: {body}"));
     }
 
     async fn cron_job(&self, row: &Row) {

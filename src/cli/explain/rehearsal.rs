@@ -54,9 +54,24 @@ impl Rehearsal {
         }
     }
 
-    /// The UID of the object that a rehearsed sync creates.
-    pub fn uid_of(name: &ObjectName) -> Uid {
-        Uid::new(&format!("rehearsed {}", name.name))
+    /// The object that a rehearsed sync creates, as the API server answers. Each has a UID of its own.
+    pub fn created(name: &ObjectName, slot: DateTime<Utc>) -> Job {
+        Job {
+            name: name.clone(),
+            uid: Uid::new(&format!("rehearsed {}", name.name)),
+            resource_version: "0".into(),
+            creation_timestamp: slot,
+            deleting: false,
+            controller: None,
+            scheduled_timestamp: Some(slot),
+            start_time: None,
+            suspended: false,
+            completion_time: None,
+            finished: None,
+            succeeded: false,
+            failed_at: None,
+            of_backfill: false,
+        }
     }
 
     fn concluded(course: Course<'_>, jobs: &[Arc<Job>], zone: Zone) -> Self {
@@ -99,22 +114,7 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
     if is_held && let Err(error) = job_from_template(cron_job, slot, zone, None) {
         return CreateReply::BadTemplate(error.to_string());
     }
-    CreateReply::Created(Arc::new(Job {
-        name: name.clone(),
-        uid: Rehearsal::uid_of(name),
-        resource_version: "0".into(),
-        creation_timestamp: slot,
-        deleting: false,
-        controller: None,
-        scheduled_timestamp: Some(slot),
-        start_time: None,
-        suspended: false,
-        completion_time: None,
-        finished: None,
-        succeeded: false,
-        failed_at: None,
-        of_backfill: false,
-    }))
+    CreateReply::Created(Arc::new(Rehearsal::created(name, slot)))
 }
 
 fn refusal(code: u16, reason: &str, name: ObjectName) -> ApiError {

@@ -27,7 +27,7 @@ const LONGEST: usize = 5;
 const SLOTS: usize = 2_000;
 
 /// A night.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Night {
     from: DateTime<FixedOffset>,
@@ -97,22 +97,7 @@ impl Night {
         now: DateTime<Utc>,
     ) -> Self {
         let (from, to) = window(zone, now);
-        let mut night = Self {
-            from: zone.at(from),
-            to: zone.at(to),
-            time_zone: zone.name(),
-            cron_jobs: 0,
-            slots: 0,
-            started: 0,
-            unknown: 0,
-            cut: 0,
-            failed: Part::default(),
-            missed: Part::default(),
-            never_ran: Part::default(),
-            late: Part::default(),
-            skipped: Part::default(),
-            longest: Part::default(),
-        };
+        let mut night = Self { from: zone.at(from), to: zone.at(to), time_zone: zone.name(), ..Self::default() };
         for known in known {
             night.add(known.borrow(), local, zone, (from, to, now));
         }
