@@ -203,6 +203,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Marks the caches as possibly stale: after a relist with a gap, or when this process has just become the leader.
     pub fn doubt_caches(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
+        if let Some(namespaces) = &self.parts.namespaces {
+            namespaces.doubt();
+        }
     }
 
     /// Records that another process led before, whose creates may be committed for `pending` from now. Until then, and until the
@@ -382,7 +385,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.warn_of_unknown_policies(&cached);
         let epoch = self.epoch.load(Ordering::Relaxed);
         // Once is enough for a decision: whatever is in doubt is read before a Job is created.
-        let restriction = match self.look_at_namespace(key, 0).await {
+        let restriction = match self.look_at_namespace(key, false).await {
             Ok(restriction) => restriction,
             Err(error) => return Outcome::Failed(error.into()),
         };

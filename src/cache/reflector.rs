@@ -165,7 +165,7 @@ impl<T: Object> Reflector<T> {
             debug!(%error, then = ?recovery, "the kind is still not served");
         } else if is_expected {
             info!(%error, then = ?recovery, "the reflector recovers");
-        } else if !is_away || self.backoff.is_told() {
+        } else if !(is_away || error.is_refused()) || self.backoff.is_told() {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
         match recovery {

@@ -211,6 +211,17 @@ impl<T: Object> Store<T> {
         all
     }
 
+    /// The objects of a namespace, by name.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
+        let contents = self.contents.read();
+        let objects = contents.objects.iter().map(|object| &object.0);
+        let mut found: Vec<_> =
+            objects.filter(|object| *object.object_name().namespace == *namespace).cloned().collect();
+        drop(contents);
+        sort_by_name(&mut found);
+        found
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.contents.read().objects.len()

@@ -63,6 +63,11 @@ impl Restriction {
         self.rule.as_ref().err()
     }
 
+    /// Whether two restrictions leave the same slots, or cannot be read for the same cause. Their reasons may differ.
+    pub fn is_same(one: Option<&Self>, other: Option<&Self>) -> bool {
+        one.map(|one| &one.rule) == other.map(|other| &other.rule)
+    }
+
     /// The first time that may be a slot.
     pub fn not_before(&self) -> Option<DateTime<Utc>> {
         self.rule.as_ref().ok()?.not_before
