@@ -279,12 +279,15 @@ async fn poll_keeps_what_was_read_and_tells_of_every_change() {
     let path = "/api/v1/namespaces/shop";
     type Change<'a> = (&'a str, Value);
     let thaw = annotated(&[("not-before", None)]);
+    // What the namespace controller does once nothing is in it.
+    let mut emptied = new.clone();
+    emptied["spec"] = json!({ "finalizers": [] });
     let rows: [(&str, &[Change<'_>], bool, bool, bool, &[&str]); 4] = [
         ("nothing has changed", &[], false, false, true, &[]),
         ("the right is lost for a while", &[], true, false, true, &[]),
         (
             "it was created anew without a freeze",
-            &[("DELETE", json!({})), ("POST", new.clone())],
+            &[("DELETE", json!({})), ("PUT", emptied), ("POST", new.clone())],
             false,
             false,
             false,
@@ -297,7 +300,11 @@ async fn poll_keeps_what_was_read_and_tells_of_every_change() {
         let judge = Arc::clone(&closed);
         let (server, _, control) = refusing(move |_| judge.load(Ordering::Relaxed));
         let send = async |method: &str, body: &Value| {
-            let path = if method == "POST" { "/api/v1/namespaces" } else { path };
+            let path = match method {
+                "POST" => "/api/v1/namespaces",
+                "PUT" => "/api/v1/namespaces/shop/finalize",
+                _ => path,
+            };
             let request = http::Request::builder().method(method).uri(path);
             let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
             let body = axum::body::Bytes::from(body.to_string());
