@@ -68,6 +68,8 @@ pub struct PolicyReading {
     offset: TimeDelta,
     /// That of the object's Namespace, which is part of `policy` then.
     restriction: Option<Arc<Restriction>>,
+    /// What the object says itself, where it has a restriction.
+    own: Option<Arc<Self>>,
 }
 
 /// What an object says about how often and when it was edited.
@@ -241,6 +243,7 @@ impl PolicyReading {
             edits: edits(),
             offset: TimeDelta::zero(),
             restriction: None,
+            own: None,
             unknown: collected.unknown,
         })
     }

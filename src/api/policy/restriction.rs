@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use schedule::{Calendar, Exclusions};
+use schedule::{Calendar, Exclusions, Schedule, Zone};
 
 use super::{
     Collected, EXCLUDE, MOST_QUOTED, NOT_BEFORE, Policy, PolicyError, PolicyReading, TIMING, excerpt, is_interval,
@@ -113,7 +113,7 @@ fn of_namespace(error: PolicyError) -> PolicyError {
 
 impl PolicyReading {
     /// What the annotations of an object with `spec.schedule` say in a Namespace with this restriction.
-    pub fn restricted(own: Option<&Self>, restriction: &Arc<Restriction>, schedule: &str) -> Self {
+    pub fn restricted(own: Option<&Arc<Self>>, restriction: &Arc<Restriction>, schedule: &str) -> Self {
         let policy = match own.map(|own| &own.policy) {
             Some(Err(error)) => Err(error.clone()),
             Some(Ok(policy)) => restriction.of_policy(Some(policy), schedule),
@@ -124,8 +124,9 @@ impl PolicyReading {
             unknown: own.map(|own| own.unknown.clone()).unwrap_or_default(),
             timing: own.and_then(|own| own.timing),
             edits: own.map(|own| own.edits).unwrap_or_default(),
-            offset: own.map(Self::offset).unwrap_or_default(),
+            offset: own.map(|own| own.offset()).unwrap_or_default(),
             restriction: Some(Arc::clone(restriction)),
+            own: own.cloned(),
         }
     }
 }
@@ -135,7 +136,7 @@ impl CronJob {
     #[must_use]
     pub fn restricted(&self, restriction: &Arc<Restriction>) -> Self {
         let schedule = self.spec.recurrence.schedule();
-        let reading = PolicyReading::restricted(self.policies.as_deref(), restriction, schedule);
+        let reading = PolicyReading::restricted(self.policies.as_ref(), restriction, schedule);
         Self { policies: Some(Arc::new(reading)), ..self.clone() }
     }
 
@@ -151,6 +152,16 @@ impl CronJob {
     /// The restriction of its Namespace, if it is [restricted](Self::restricted).
     pub fn restriction(&self) -> Option<&Arc<Restriction>> {
         self.policies.as_ref()?.restriction.as_ref()
+    }
+
+    /// [`Self::schedule`] without what the Namespace leaves out.
+    pub fn own_schedule(&self, local: Zone) -> Option<&Schedule> {
+        let policies = self.policies.as_ref();
+        let policies =
+            policies.and_then(|read| if read.restriction.is_some() { read.own.as_ref() } else { Some(read) });
+        let own = self.timing(local).schedule.as_ref().ok()?;
+        let policy = policies.map(|policies| policies.policy.as_ref()).transpose().ok()?;
+        Some(policy.map_or(own, |policy| policy.schedule(own)))
     }
 }
 
