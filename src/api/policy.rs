@@ -356,6 +356,13 @@ impl Policy {
         &self.calendar.exclude
     }
 
+    /// Whether all slots of the schedule after `now` are left, and no others: it has a bound at most, which has passed.
+    pub fn leaves_all_after(&self, now: DateTime<Utc>) -> bool {
+        let past =
+            Calendar { not_before: self.calendar.not_before.filter(|start| *start <= now), ..Calendar::default() };
+        self.calendar == past
+    }
+
     /// Whether each wall-clock time has one slot over changes of the clock.
     pub fn is_once_a_time(&self) -> bool {
         self.calendar.clock_changes == ClockChanges::Once

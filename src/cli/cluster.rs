@@ -126,6 +126,11 @@ pub struct Known {
     pub events: Vec<Said>,
 }
 
+/// Why what the Namespaces of these CronJobs say could not be read.
+pub(super) fn namespaces_unread(known: &[Known]) -> Option<String> {
+    known.iter().find_map(|known| known.facts.namespace_unread.clone())
+}
+
 #[derive(Deserialize)]
 struct Event {
     #[serde(default, rename = "type")]

@@ -14,6 +14,7 @@ use super::explain::{Explanation, Urgency, explain};
 use super::failure::Failure;
 use super::list::sort;
 use super::output::{Report, count};
+use super::restrictions::unread;
 use super::unfinished::Unfinished;
 
 /// All that is not fine.
@@ -27,6 +28,9 @@ pub struct Findings {
     /// The worst first.
     #[serde(rename = "findings")]
     worst_first: Vec<Explanation>,
+    /// Why what their Namespaces say is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces_unread: Option<String>,
 }
 
 impl Report for Findings {
@@ -50,6 +54,7 @@ impl Report for Findings {
             let warning = explanation.warnings.first();
             lines.extend(warning.map(|warning| format!("  Warning {}: {}", warning.reason, warning.message)));
         }
+        lines.extend(self.namespaces_unread.as_deref().map(unread));
         lines
     }
 }
@@ -81,7 +86,8 @@ pub(super) async fn find_with(
         explanation.read_failure(client, scope.controller_kind).await;
         worst_first.push(explanation);
     }
-    Ok(Findings { cron_jobs: known.len(), stopped, worst_first })
+    let namespaces_unread = cluster::namespaces_unread(&known);
+    Ok(Findings { cron_jobs: known.len(), stopped, worst_first, namespaces_unread })
 }
 
 #[cfg(test)]

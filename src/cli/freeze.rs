@@ -1,10 +1,11 @@
 //! Freezes Namespaces, and thaws them.
 //!
 //! Guarantees: only the annotations `not-before` and `reason` of the Namespaces are changed, each by one request. A thaw sets
-//! `not-before` to the cluster's present second, so that no older slot starts. What a freeze holds is counted by the controller's own
+//! `not-before` to the cluster's second at its write, so that no older slot starts. What a freeze holds is counted by the controller's own
 //! search. CronJobs that the in-tree controller runs are named as not held. Pure, except for [`set_frozen`].
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -12,16 +13,17 @@ use kube::Client;
 use schedule::Zone;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::CliError;
-use super::cluster::{self, ControllerFlags, Scope};
+use super::cluster::{self, ControllerFlags, Scope, by_owner};
 use super::explain::read::{ReadError, get, list, read_leases, words};
-use super::explain::{InCharge, MANY, some_of};
+use super::explain::{Case, Facts, InCharge, MANY, some_of};
 use super::migrate::escaped;
 use super::next::cron_jobs::{Given, slots_after};
 use super::output::{Report, count, moment};
 use super::restrictions::why;
-use crate::api::batch_v1::CronJob;
+use crate::api::batch_v1::Job;
 use crate::api::policy::{EXCLUDE, NOT_BEFORE, REASON, Restriction};
 use crate::api::{ControllerKind, Interner, Namespace, Object as _, ResourceKind};
 
@@ -178,44 +180,83 @@ impl Request {
     fn frozen(
         &self,
         plan: &Plan,
-        namespace: &str,
-        cron_jobs: &[(CronJob, InCharge)],
+        namespace: &Namespace,
+        cron_jobs: &[Facts],
         flags: &ControllerFlags,
         now: DateTime<Utc>,
     ) -> Frozen {
         let names = |in_charge| {
-            let meant = cron_jobs.iter().filter(move |(_, found)| *found == in_charge);
-            meant.map(|(cron_job, _)| cron_job.name.name.to_string()).collect()
+            let meant = cron_jobs.iter().filter(move |facts| facts.in_charge == in_charge);
+            meant.map(|facts| facts.cron_job.name.name.to_string()).collect()
         };
+        let is_freeze = matches!(self.change, Change::Freeze { .. });
         let until = match &self.change {
             Change::Freeze { until, .. } => until.time(now, flags.zone),
             Change::Thaw => now,
         };
-        let runs = |cron_job: &CronJob| {
-            let start = cron_job.nominal(now);
-            let is_on = !cron_job.spec.suspend && !cron_job.deleting;
-            let slots = slots_after(cron_job, flags.zone, start, now).take_while(|slot| *slot < until).take(MANY + 1);
+        let restriction = namespace.restriction.as_ref();
+        // What its dates leave out does not run after a freeze either.
+        let dates = restriction.filter(|restriction| restriction.error().is_none());
+        let dates = dates.map(|restriction| Arc::new(restriction.without_not_before()));
+        let runs = |facts: &Facts| {
+            let unfrozen = Arc::clone(&facts.cron_job).in_its_namespace(dates.as_ref());
+            let start = unfrozen.nominal(now);
+            let is_on = !unfrozen.spec.suspend && !unfrozen.deleting;
+            let later = slots_after(&unfrozen, flags.zone, start, now).take_while(|slot| *slot < until);
+            let waiting = if is_freeze { waiting(facts, restriction, flags.zone, now) } else { Vec::new() };
+            let slots = waiting.into_iter().chain(later).take(MANY + 1);
             let slots: Vec<DateTime<Utc>> = if is_on { slots.collect() } else { Vec::new() };
-            let first = slots.first().map(|slot| cron_job.due(*slot));
-            Held { name: cron_job.name.name.to_string(), runs: slots.len(), first }
+            let first = slots.first().map(|slot| unfrozen.due(*slot));
+            Held { name: unfrozen.name.name.to_string(), runs: slots.len(), first }
         };
-        let ours = cron_jobs.iter().filter(|(_, in_charge)| !matches!(in_charge, InCharge::InTree | InCharge::Unknown));
+        let ours = cron_jobs.iter().filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown));
         Frozen {
-            namespace: namespace.to_owned(),
+            namespace: namespace.object_name().name.to_string(),
             summary: plan.summary.clone(),
-            is_freeze: matches!(self.change, Change::Freeze { .. }),
+            is_freeze,
             failed: plan.failed,
-            held: if plan.change.is_some() { ours.map(|(cron_job, _)| runs(cron_job)).collect() } else { Vec::new() },
+            held: if plan.change.is_some() { ours.map(runs).collect() } else { Vec::new() },
             not_held: names(InCharge::InTree),
             not_known: names(InCharge::Unknown),
         }
     }
 }
 
+/// The slots that wait now, in a Namespace with this restriction.
+fn waiting(
+    facts: &Facts,
+    restriction: Option<&Arc<Restriction>>,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Vec<DateTime<Utc>> {
+    let cron_job = Arc::clone(&facts.cron_job).in_its_namespace(restriction);
+    let facts = Facts {
+        cron_job,
+        in_charge: facts.in_charge,
+        jobs: facts.jobs.clone(),
+        warnings: Ok(Vec::new()),
+        lease: None,
+        namespace_unread: None,
+    };
+    Case::new(&facts, zone, now).waiting_slots()
+}
+
 /// The first whole second at or after an instant: slots have whole seconds.
 fn whole_second(now: DateTime<Utc>) -> DateTime<Utc> {
     let whole = DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now);
     if whole < now { whole + TimeDelta::seconds(1) } else { whole }
+}
+
+/// The text of an object with the annotations of a merge patch.
+fn changed(text: &str, change: &Value) -> String {
+    let mut object: Value = serde_json::from_str(text).unwrap_or_default();
+    for (name, value) in change["metadata"]["annotations"].as_object().into_iter().flatten() {
+        object["metadata"]["annotations"][name] = value.clone();
+    }
+    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+        annotations.retain(|_, value| !value.is_null());
+    }
+    object.to_string()
 }
 
 fn annotations(not_before: DateTime<Utc>, reason: Option<&str>) -> Value {
@@ -234,7 +275,8 @@ pub async fn set_frozen(
     clock: &dyn Clock,
 ) -> Result<Outcome, CliError> {
     let (client, namespace) = scope.connect().await?;
-    let now = latest_now(&client, clock).await;
+    let began = Instant::now();
+    let now = (latest_now(&client, clock).await, began);
     set_frozen_with(&client, scope.controller_kind, namespace.as_deref(), request, flags, now).await
 }
 
@@ -248,30 +290,38 @@ async fn latest_now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
     }
 }
 
+/// The same over a client. It was `now` at the instant `at`.
 async fn set_frozen_with(
     client: &Client,
     controller_kind: ControllerKind,
     namespace: Option<&str>,
     request: &Request,
     flags: &ControllerFlags,
-    now: DateTime<Utc>,
+    (now, at): (DateTime<Utc>, Instant),
 ) -> Result<Outcome, CliError> {
     let found = read_namespaces(client, namespace, request.selector.as_deref()).await?;
-    let cron_jobs = read_cron_jobs(client, controller_kind, namespace, flags).await?;
+    let cron_jobs = read_cron_jobs(client, controller_kind, namespace, &request.change, flags).await?;
     let mut done = Vec::new();
-    for found in found {
+    for (found, text) in found {
         let name = &*found.object_name().name;
+        // The lists, and the writes before this one, take time, in which slots come. A freeze ends at one time everywhere.
+        let now = match request.change {
+            Change::Thaw => now + TimeDelta::from_std(at.elapsed()).unwrap_or_default(),
+            Change::Freeze { .. } => now,
+        };
         let plan = request.plan(&found, flags, now);
         let cron_jobs = cron_jobs.get(name).map(Vec::as_slice).unwrap_or_default();
-        let mut frozen = request.frozen(&plan, name, cron_jobs, flags, now);
-        if let Some(change) = plan.change.as_ref().filter(|_| !request.dry_run) {
+        let mut frozen = request.frozen(&plan, &found, cron_jobs, flags, now);
+        if let Some(change) = plan.change.as_ref().filter(|_| request.dry_run) {
+            frozen.find_error(&changed(&text, change), true);
+        } else if let Some(change) = &plan.change {
             let path = format!("{}/{name}?fieldManager=cronjob-controller-cli", ResourceKind::NAMESPACE.path(None));
             match cluster::try_patch(client, &path, change).await {
                 Err(error) => {
                     frozen.summary = format!("Namespace {name} is not changed: {}", words(&error));
                     frozen.failed = true;
                 }
-                Ok(now) => frozen.find_error(&now),
+                Ok(now) => frozen.find_error(&now, false),
             }
         }
         done.push(frozen);
@@ -279,33 +329,45 @@ async fn set_frozen_with(
     Ok(Outcome { dry_run: request.dry_run, namespaces: done })
 }
 
-/// The CronJobs by namespace, without what their Namespaces say now.
+/// The CronJobs by namespace, with their Jobs if they may be frozen, without what their Namespaces say now.
 async fn read_cron_jobs(
     client: &Client,
     controller_kind: ControllerKind,
     namespace: Option<&str>,
+    change: &Change,
     flags: &ControllerFlags,
-) -> Result<HashMap<String, Vec<(CronJob, InCharge)>>, ReadError> {
+) -> Result<HashMap<String, Vec<Facts>>, ReadError> {
     let (interner, leases) = (Interner::default(), read_leases(client).await);
-    let mut by_namespace: HashMap<String, Vec<(CronJob, InCharge)>> = HashMap::new();
+    // A thaw starts nothing that was due before, whatever runs.
+    let jobs = match change {
+        Change::Freeze { .. } => list(client, &controller_kind.child.path(namespace), "").await?,
+        Change::Thaw => Vec::new(),
+    };
+    let jobs = by_owner(jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()));
+    let mut by_namespace: HashMap<String, Vec<Facts>> = HashMap::new();
     for raw in list(client, &controller_kind.parent.path(namespace), "").await? {
         let listed = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags);
         let Some((cron_job, in_charge)) = listed else { continue };
-        by_namespace.entry(cron_job.name.namespace.to_string()).or_default().push((cron_job, in_charge));
+        let namespace = cron_job.name.namespace.to_string();
+        let jobs = jobs.get(&(namespace.clone(), cron_job.name.name.to_string())).cloned().unwrap_or_default();
+        let (cron_job, warnings) = (Arc::new(cron_job), Ok(Vec::new()));
+        let facts = Facts { cron_job, in_charge, jobs, warnings, lease: None, namespace_unread: None };
+        by_namespace.entry(namespace).or_default().push(facts);
     }
     Ok(by_namespace)
 }
 
-/// The Namespace of that name, or those with these labels, or all.
+/// The Namespace of that name, or those with these labels, or all; with their texts.
 async fn read_namespaces(
     client: &Client,
     name: Option<&str>,
     selector: Option<&str>,
-) -> Result<Vec<Namespace>, ReadError> {
+) -> Result<Vec<(Namespace, String)>, ReadError> {
     let path = ResourceKind::NAMESPACE.path(None);
     let decode = |text: &str| {
         let what = path.clone();
         Namespace::decode(text, &Interner::default())
+            .map(|namespace| (namespace, text.to_owned()))
             .map_err(|cause| ReadError::Decode { what, cause: Box::new(cause) })
     };
     if let Some(name) = name {
@@ -329,13 +391,15 @@ impl Report for Outcome {
 
 impl Frozen {
     /// Says if a Namespace that was changed has another annotation that cannot be read, and holds everything.
-    fn find_error(&mut self, json: &str) {
+    fn find_error(&mut self, json: &str, dry_run: bool) {
         let restriction =
             Namespace::decode(json, &Interner::default()).ok().and_then(|namespace| namespace.restriction);
         if let Some(error) = restriction.as_ref().and_then(|restriction| restriction.error()) {
             let name = &self.namespace;
-            self.summary =
-                format!("Namespace {name} is changed, and no run of its CronJobs starts until this is mended: {error}");
+            let [is, starts] = if dry_run { ["would be", "would start"] } else { ["is", "starts"] };
+            self.summary = format!(
+                "Namespace {name} {is} changed, and no run of its CronJobs {starts} until this is mended: {error}"
+            );
             self.failed = true;
         }
     }

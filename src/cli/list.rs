@@ -19,7 +19,7 @@ use super::CliError;
 use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Explanation, InCharge, NoSuccess, State, Urgency, some_of};
 use super::output::{Format, Report, Screen, render, stretch};
-use super::restrictions::Freeze;
+use super::restrictions::{Freeze, unread};
 use super::slots::{History, Judged, STRIP};
 use crate::terminal::{self, PlainText};
 
@@ -40,6 +40,9 @@ pub(super) fn sort(explanations: &mut [Explanation]) {
 pub struct Listing {
     /// The worst first.
     cron_jobs: Vec<Entry>,
+    /// Why what their Namespaces say is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces_unread: Option<String>,
     #[serde(skip)]
     now: DateTime<Utc>,
 }
@@ -108,7 +111,7 @@ pub fn listing(known: &[Known], local: Zone, now: DateTime<Utc>) -> Listing {
         let key = |entry: &Entry| entry.state.urgency();
         key(a).cmp(&key(b)).then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
     });
-    Listing { cron_jobs, now }
+    Listing { cron_jobs, namespaces_unread: cluster::namespaces_unread(known), now }
 }
 
 impl Listing {
@@ -143,7 +146,7 @@ impl Listing {
         match screen.filter(|_| format == Format::Table && !self.cron_jobs.is_empty()) {
             Some(screen) => {
                 let urgencies: Vec<Urgency> = self.cron_jobs.iter().map(|entry| entry.state.urgency()).collect();
-                table::on_screen(self.rows(), &urgencies, screen)
+                table::on_screen(self.rows(), &urgencies, self.namespaces_unread.as_deref(), screen)
             }
             None => render(self, format),
         }
@@ -157,7 +160,9 @@ impl Report for Listing {
         }
         let mut rows = self.rows();
         rows.insert(0, table::COLUMNS.map(str::to_owned));
-        terminal::columns(&rows)
+        let mut lines = terminal::columns(&rows);
+        lines.extend(self.namespaces_unread.as_deref().map(unread));
+        lines
     }
 }
 

@@ -121,6 +121,11 @@ impl fmt::Display for Freeze {
     }
 }
 
+/// That the restrictions of Namespaces are not known, in a report about CronJobs.
+pub(super) fn unread(error: &str) -> String {
+    format!("Namespaces cannot be read, so freezes of them do not show: {error}")
+}
+
 /// A reason behind a colon; empty without one.
 pub(super) fn why(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {}", quote(reason))).unwrap_or_default()

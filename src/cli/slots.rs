@@ -21,6 +21,7 @@ use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Case, Explanation, InCharge, State};
 use super::options::cluster::Since;
 use super::output::{MOMENT, Report, count, stretch};
+use super::restrictions::unread;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT};
 use crate::controller::plan::Skip;
@@ -129,6 +130,9 @@ pub struct Slots {
     /// That of the first CronJob.
     since: DateTime<FixedOffset>,
     cron_jobs: Vec<OfCronJob>,
+    /// Why what their Namespaces say is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces_unread: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -171,7 +175,7 @@ pub fn slots(known: &[Known], local: Zone, since: Since, now: DateTime<Utc>) -> 
     });
     let cron_jobs: Vec<OfCronJob> = cron_jobs.collect();
     let since = begin.unwrap_or_else(|| local.at(since.time(now, local)));
-    Slots { since, cron_jobs }
+    Slots { since, cron_jobs, namespaces_unread: cluster::namespaces_unread(known) }
 }
 
 /// A CronJob with what tells of its slots.
@@ -481,6 +485,7 @@ impl Report for Slots {
         if self.cron_jobs.is_empty() {
             lines.push("There are no CronJobs.".to_owned());
         }
+        lines.extend(self.namespaces_unread.as_deref().map(unread));
         lines
     }
 }

@@ -3,6 +3,8 @@
 //! Guarantee: a run counts as overdue only where a sync would start it now, so nothing of the CronJob itself holds it. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Evaluation;
+use schedule::missed::newest_starts;
 
 use super::{Case, LATE_AFTER, MANY, State};
 use crate::api::batch_v1::ConcurrencyPolicy;
@@ -26,6 +28,21 @@ impl Case<'_> {
         let (from, now) = (self.last_decided(), self.cron_job.nominal(self.now));
         let next = move |t: DateTime<Utc>| schedule.and_then(|schedule| schedule.next_after(t));
         std::iter::successors(next(from), move |t| next(*t)).take_while(move |t| *t <= now)
+    }
+
+    /// The slots that are due and whose Jobs start as soon as they can, oldest first: a freeze that begins now ends them.
+    pub(in crate::cli) fn waiting_slots(&self) -> Vec<DateTime<Utc>> {
+        let limits = self.cron_job.limits();
+        let most = match self.verdict().0 {
+            State::Starting | State::Overdue => 1,
+            State::Blocked | State::RunStuck => limits.backlog.unwrap_or(1),
+            _ => 0,
+        };
+        let (from, until) = (self.last_decided(), self.cron_job.nominal(self.now));
+        let deadline = self.cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+        let from = deadline.and_then(|deadline| until.checked_sub_signed(deadline)).map_or(from, |end| end.max(from));
+        let schedule = self.schedule().filter(|_| most > 0);
+        schedule.map(|it| newest_starts(&Evaluation::of(it), from, until, most).into()).unwrap_or_default()
     }
 
     /// When the oldest run became due that could start, or is blocked.

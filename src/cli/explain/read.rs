@@ -30,7 +30,7 @@ use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, ControllerFlags};
 use crate::cli::failure::Failure;
-use crate::cli::restrictions::Restrictions;
+use crate::cli::restrictions::{Restrictions, unread};
 use crate::cli::unfinished;
 use crate::client::{DeadlineError, connect_for_person};
 
@@ -224,9 +224,13 @@ pub async fn connect_and_read_cron_job(
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
     let (mut cron_job, text) = read_cron_job(&client, target.controller_kind, namespace, &target.name).await?;
     let (in_charge, lease) = find_in_charge(&client, &mut cron_job, &text, flags).await;
-    let cron_job = Restrictions::read(&client, Some(namespace)).await.restricted(cron_job, in_charge);
+    let restrictions = Restrictions::read(&client, Some(namespace)).await;
+    let cron_job = restrictions.restricted(cron_job, in_charge);
     let now = cluster::now(&client, clock).await;
-    let sentence = in_charge.sentence(&cron_job, lease.as_ref(), now);
+    let mut sentence = in_charge.sentence(&cron_job, lease.as_ref(), now);
+    if let Some(error) = &restrictions.unread {
+        sentence = format!("{sentence} {}", unread(error));
+    }
     Ok((cron_job, sentence, now))
 }
 

@@ -5,7 +5,7 @@ use apiserver::{ApiServer, Config};
 
 use super::*;
 use crate::cli::cluster::read_text;
-use crate::cli::explain::tests::{instant, post};
+use crate::cli::explain::tests::{facts, instant, job, post};
 
 const NOW: &str = "2026-12-18T12:00:00.250Z";
 
@@ -34,7 +34,8 @@ async fn world() -> Client {
 
 async fn set(client: &Client, namespace: Option<&str>, request: &Request, now: &str) -> (String, bool) {
     let flags = ControllerFlags::default();
-    let outcome = set_frozen_with(client, ControllerKind::CronJob, namespace, request, &flags, instant(now)).await;
+    let now = (instant(now), Instant::now());
+    let outcome = set_frozen_with(client, ControllerKind::CronJob, namespace, request, &flags, now).await;
     let outcome = outcome.unwrap();
     (outcome.lines().join("\n"), outcome.is_good())
 }
@@ -88,6 +89,51 @@ async fn freeze_writes_the_annotations_and_says_what_it_holds() {
     assert!(text.contains("No run of its 1 CronJob is due until then."), "{text}");
 }
 
+/// A case, the annotations of the Namespace, a change of the CronJob, its Jobs by the day of their slots; the first run that a freeze
+/// of two days holds, and how many. The CronJob runs at two, and it is 10:00 on the 22nd.
+type Holds<'a> = (&'a str, Value, Value, &'a [(u32, Option<&'a str>)], usize, &'a str);
+
+#[test]
+fn freeze_counts_what_waits_and_leaves_out_dates() {
+    let day = |of: u32| format!("2026-11-{of:02}T02:00:00Z");
+    let with = |policy: &str, annotations: Value| {
+        json!({
+            "metadata": {"annotations": annotations}, "spec": {"concurrencyPolicy": policy},
+            "status": {"lastScheduleTime": day(19), "active": [{"name": "cj", "uid": "j-19"}]},
+        })
+    };
+    let none = || json!({});
+    let runs: &[(u32, Option<&str>)] = &[(19, None)];
+    let ran = json!({"status": {"lastScheduleTime": day(22)}});
+    let backlog = json!({"cronjob-controller.dev/backlog": "2"});
+    let no_backlog = json!({"cronjob-controller.dev/backlog": "0"});
+    let limit = json!({"cronjob-controller.dev/max-concurrent": "1"});
+    let rows: [Holds<'_>; 10] = [
+        ("nothing waits", none(), ran.clone(), &[(22, Some("Complete"))], 2, "23"),
+        ("Forbid holds the newest", none(), with("Forbid", none()), runs, 3, "22"),
+        ("a backlog", none(), with("Forbid", backlog), runs, 4, "21"),
+        ("no backlog", none(), with("Forbid", no_backlog), runs, 2, "23"),
+        ("max-concurrent", none(), with("Allow", limit), runs, 3, "22"),
+        ("a run that is due", none(), with("Allow", none()), &[(19, Some("Complete"))], 3, "22"),
+        ("a suspension", none(), json!({"spec": {"suspend": true}}), &[], 0, ""),
+        ("dates", json!({EXCLUDE: "2026-11-23"}), ran.clone(), &[(22, Some("Complete"))], 1, "24"),
+        ("a freeze that is on", json!({NOT_BEFORE: "2026-11-23T06:00:00Z"}), with("Forbid", none()), runs, 2, "23"),
+        ("a thaw", json!({NOT_BEFORE: "2026-11-22T06:00:00Z"}), with("Forbid", none()), runs, 2, "23"),
+    ];
+    for (sentence, annotations, change, jobs, runs, first) in rows {
+        let metadata = json!({"name": "shop", "uid": "", "annotations": annotations});
+        let namespace = Namespace::decode(&json!({ "metadata": metadata }).to_string(), &Interner::default()).unwrap();
+        let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
+        let facts = Facts { in_charge: InCharge::Own, ..facts(&change, jobs) };
+        let (request, flags) = (freeze(at("2026-11-24T10:00:00Z"), None), ControllerFlags::default());
+        let now = instant("2026-11-22T10:00:00Z");
+        let frozen = request.frozen(&request.plan(&namespace, &flags, now), &namespace, &[facts], &flags, now);
+        let held = &frozen.held[0];
+        let first = (!first.is_empty()).then(|| instant(&format!("2026-11-{first}T02:00:00Z")));
+        assert_eq!((held.runs, held.first), (runs, first), "{sentence}");
+    }
+}
+
 #[tokio::test]
 async fn thaw_sets_the_bound_to_the_present_second() {
     let client = world().await;
@@ -125,6 +171,11 @@ async fn dates_that_cannot_be_read_hold_on_and_keep_their_reason() {
         let before = json!({NOT_BEFORE: "2026-12-20T00:00:00Z", REASON: "closed", EXCLUDE: "Blursday"});
         let path = "/api/v1/namespaces/shop";
         cluster::try_patch(&client, path, &json!({"metadata": {"annotations": before}})).await.unwrap();
+        let dry = Request { dry_run: true, ..request.clone() };
+        let (text, is_good) = set(&client, Some("shop"), &dry, NOW).await;
+        let start = "Namespace shop would be changed, and no run of its CronJobs would start until this is mended: ";
+        assert!(!is_good && text.starts_with(start), "{text}");
+        assert_eq!(annotations(&client, "shop").await[0], json!("2026-12-20T00:00:00Z"), "nothing was written");
         let (text, is_good) = set(&client, Some("shop"), &request, NOW).await;
         assert!(!is_good, "{text}");
         let start = "Namespace shop is changed, and no run of its CronJobs starts until this is mended: cronjob-controller.dev/exclude: ";
@@ -156,6 +207,29 @@ async fn thaw_takes_the_later_of_two_clocks() {
     for (sentence, own, want) in rows {
         let client = ApiServer::new(Config::builtin(TestClock::new(instant(server)))).client();
         assert_eq!(latest_now(&client, &*TestClock::new(instant(own))).await, instant(want), "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bound_of_a_thaw_is_the_time_of_its_write() {
+    let end = "2027-01-01T00:00:00Z";
+    let rows = [
+        ("a thaw", thaw(), "2026-12-18T12:00:21Z"),
+        (
+            "the end of a freeze is the same everywhere",
+            freeze(Until::In(TimeDelta::hours(1)), None),
+            "2026-12-18T13:00:01Z",
+        ),
+    ];
+    for (sentence, request, want) in rows {
+        let client = world().await;
+        set(&client, Some("shop"), &freeze(at(end), None), NOW).await;
+        let read = (instant(NOW), Instant::now());
+        tokio::time::advance(std::time::Duration::from_secs(20)).await;
+        let flags = ControllerFlags::default();
+        let done = set_frozen_with(&client, ControllerKind::CronJob, Some("shop"), &request, &flags, read).await;
+        assert!(done.unwrap().is_good(), "{sentence}");
+        assert_eq!(annotations(&client, "shop").await[0], json!(want), "{sentence}");
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::cli::explain::Urgency;
 use crate::cli::output::Screen;
+use crate::cli::restrictions::unread;
 use crate::terminal::{PlainText, plain};
 
 /// The cells of a CronJob.
@@ -27,7 +28,12 @@ const LEGEND: &str = "RUNS, the newest right: \u{2713} succeeded, \u{2717} faile
                       \u{25cb} skipped, ~ waits, > due, ! missed, ? unknown";
 
 /// The rows, of which the worst is the first, as a terminal shows them: the worst last.
-pub(super) fn on_screen(rows: Vec<Row>, urgencies: &[Urgency], screen: Screen) -> PlainText {
+pub(super) fn on_screen(
+    rows: Vec<Row>,
+    urgencies: &[Urgency],
+    namespaces_unread: Option<&str>,
+    screen: Screen,
+) -> PlainText {
     let tones = std::iter::once(None).chain(urgencies.iter().rev().copied().map(Some));
     let line = |(urgency, line): (Option<Urgency>, String)| match tone(urgency).filter(|_| screen.colour) {
         Some(code) => format!("\x1b[{code}m{line}\x1b[0m"),
@@ -35,7 +41,8 @@ pub(super) fn on_screen(rows: Vec<Row>, urgencies: &[Urgency], screen: Screen) -
     };
     let lines = tones.zip(fitted(rows, screen.width)).map(line);
     let legend = wrapped(LEGEND, screen.width);
-    PlainText::trusted(lines.chain([String::new()]).chain(legend).map(|line| line + "\n").collect())
+    let unread = namespaces_unread.map(|error| folded(&plain(&unread(error)), screen.width)).unwrap_or_default();
+    PlainText::trusted(lines.chain([String::new()]).chain(legend).chain(unread).map(|line| line + "\n").collect())
 }
 
 /// The terminal's code for a row; `None` is the heading.

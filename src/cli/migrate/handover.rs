@@ -26,7 +26,7 @@ use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, list};
 use crate::cli::explain::rehearsal::Rehearsal;
 use crate::cli::output::{Report, count, moment};
-use crate::cli::restrictions::Restrictions;
+use crate::cli::restrictions::{Restrictions, unread};
 use crate::options::PROGRAM;
 
 /// A slot that is due for so long has no controller that starts it.
@@ -230,7 +230,7 @@ pub(super) async fn hand_over_with(
         suspended: false,
         starts: None,
     }));
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = restrictions.unread.iter().map(|error| unread(error)).collect();
     if *direction == Direction::Handover {
         let namespaces = changed.iter().filter_map(|changed| changed.object.namespace.as_deref());
         remarks.extend(leases.and_then(|leases| nothing_runs(&leases, namespaces.collect(), now)));

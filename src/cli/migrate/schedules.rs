@@ -108,7 +108,7 @@ fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTi
     };
     let schedule = policy.schedule(own);
     let (mut parts, mut first) = (Vec::new(), None);
-    if !std::ptr::eq(schedule, own) {
+    if !std::ptr::eq(schedule, own) && !policy.leaves_all_after(now) {
         let ([only_in_tree, only_here], compared) = differences(own, schedule, now);
         if let Some(slot) = only_in_tree {
             let annotation = left_out(policy, schedule, slot).unwrap_or(SCHEDULE);

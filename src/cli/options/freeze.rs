@@ -81,6 +81,14 @@ pub(super) struct Thaw {
     #[arg(long, value_name = "BOOL", default_value = "false")]
     dry_run: String,
 
+    /// The controller's time zone, for CronJobs without spec.timeZone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
+
     /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
@@ -139,8 +147,10 @@ pub(super) fn thaw(raw: Thaw) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let (scope, selector) = meant(raw.which, &mut faults);
     let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;
     let request = Request { change: Change::Thaw, selector, dry_run };
-    Ok(cli(Command::SetFrozen(scope, request, ControllerFlags::default(), format)))
+    Ok(cli(Command::SetFrozen(scope, request, flags, format)))
 }

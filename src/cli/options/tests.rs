@@ -532,6 +532,14 @@ fn freeze_takes_one_choice_of_namespaces_and_an_end() {
         (Namespaces::All, Change::Thaw, Some("team=a"))
     );
     assert_eq!(chosen(&["thaw", "-A"]).0, Namespaces::All);
+    for args in [&["thaw", "-A"][..], &["freeze", "-A", "--until=12h"]] {
+        match command(&[args, &["--time-zone=Asia/Tokyo", "--spread-seed=x"]].concat()) {
+            Command::SetFrozen(_, _, flags, _) => {
+                assert_eq!((flags.zone.name(), &*flags.seed), ("Asia/Tokyo", "x"), "{args:?}");
+            }
+            other => panic!("{args:?} gives {other:?}"),
+        }
+    }
     let rows: [(&[&str], &str); 6] = [
         (&["thaw"], "which Namespaces is missing; give --namespace, --selector or --all-namespaces"),
         (&["thaw", "-n", "a", "-l", "b"], "--selector"),

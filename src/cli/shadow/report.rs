@@ -14,6 +14,7 @@ use super::lateness::{Lateness, Quantiles, seconds};
 use super::what_if::{Changed, Supposed, WhatIf};
 use crate::api::ObjectName;
 use crate::cli::output::{Report as Printed, count, stretch};
+use crate::cli::restrictions::unread;
 use crate::terminal;
 
 /// The most entries of a list.
@@ -260,6 +261,7 @@ impl Sums {
             hottest,
             worst: self.worst.clone(),
             verdict: self.verdict(),
+            namespaces_unread: None,
         }
     }
 
@@ -344,6 +346,9 @@ pub struct Report {
     hottest: Vec<Hot>,
     worst: Vec<Late>,
     verdict: String,
+    /// Why what the Namespaces say is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces_unread: Option<String>,
 }
 
 impl Printed for Report {
@@ -394,6 +399,7 @@ impl Printed for Report {
             let hidden = entries.len().saturating_sub(WORST) + more;
             lines.extend((hidden > 0).then(|| format!("  and {hidden} more; -o json lists up to {MOST}")));
         }
+        lines.extend(self.namespaces_unread.as_deref().map(unread));
         lines.extend(self.load_lines());
         if let Some(changed) = &self.what_if {
             lines.extend([String::new(), "If every CronJob had these policies:".to_owned()]);
@@ -405,6 +411,12 @@ impl Printed for Report {
 }
 
 impl Report {
+    /// The same, and why what the Namespaces say is not known.
+    #[must_use]
+    pub fn without_namespaces(self, namespaces_unread: Option<String>) -> Self {
+        Self { namespaces_unread, ..self }
+    }
+
     fn load_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let is_uneven = |minute: &&OfMinute| minute.late.max >= 1.0;

@@ -247,7 +247,8 @@ impl Shadow {
     fn report(&self) -> (Report, bool) {
         let now = self.clock.now();
         let until = self.until.map_or(now, |until| until.min(now));
-        (self.sums.report(self.cron_jobs.len(), self.open(), self.since, until), self.sums.is_same())
+        let report = self.sums.report(self.cron_jobs.len(), self.open(), self.since, until);
+        (report.without_namespaces(self.restrictions.read().unread.clone()), self.sums.is_same())
     }
 
     fn open(&self) -> usize {

@@ -46,6 +46,7 @@ fn what_the_controllers_read_differently_is_found() {
                 "would not run at Mon 2026-11-23 03:00:00 +00:00, which cronjob-controller.dev/sch",
             )],
         ),
+        ("a bound that has passed", annotated(&[("not-before", "2026-11-01T00:00:00Z")]), &[]),
         (
             "a difference that is far away",
             with(annotated(&[("exclude", "2027-11-01")]), json!({"schedule": "* * * * *"})),
