@@ -158,7 +158,11 @@ impl<T: Object> Reflector<T> {
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired()) || goes_on_at_once;
         // What goes on at once makes no later wait longer.
         let delay = (!goes_on_at_once).then(|| {
-            let failure = if is_away { Failure::Away } else { Failure::Other };
+            let failure = match (is_away, error.is_refused()) {
+                (true, _) => Failure::Away,
+                (_, true) => Failure::Refused,
+                _ => Failure::Other,
+            };
             self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng)
         });
         if is_known {
