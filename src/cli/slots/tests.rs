@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::Object as _;
 use crate::api::batch_v1::Job;
-use crate::api::policy::BACKLOG;
+use crate::api::policy::{BACKLOG, EXCLUDE, NOT_BEFORE};
+use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
 use crate::cli::next::cron_jobs::Given;
+use crate::cli::restrictions::Restrictions;
 
 fn day(day: u32) -> String {
     format!("2026-11-{day:02}T02:00:00Z")
@@ -426,6 +428,95 @@ fn unreadable_events_are_said_of_the_slots() {
     let want =
         "  The Events cannot be read, which tell of runs whose Jobs are gone: read /api/v1/events: events is forbidden";
     assert!(lines.iter().any(|line| line == want), "{lines:#?}");
+}
+
+/// A case, the Namespace's annotations, a change of the CronJob, its Jobs; the strip, and what is said of the slots without a Job.
+type InNamespace<'a> = (&'a str, Value, Value, &'a [(u32, Option<&'a str>)], &'a str, &'a [&'a str]);
+
+#[test]
+fn slots_of_a_restricted_namespace_stay_in_the_history() {
+    let frozen = "its Namespace was frozen before it started";
+    let excluded = "its Namespace leaves it out (cronjob-controller.dev/exclude)";
+    let gone = "its Job, if there was one, and its Events no longer exist";
+    let before = |end: &str| json!({NOT_BEFORE: end});
+    let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
+    let ran_last = |of: u32| json!({"spec": kept["spec"], "status": {"lastScheduleTime": day(of)}});
+    let rows: [InNamespace<'_>; 7] = [
+        (
+            "a freeze",
+            before("2026-11-24T00:00:00Z"),
+            ran_last(20),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}\u{25cb}\u{25cb}",
+            &[frozen],
+        ),
+        (
+            "a thaw, and no run since",
+            before("2026-11-22T09:00:00Z"),
+            ran_last(20),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}\u{25cb}\u{25cb}",
+            &[frozen],
+        ),
+        (
+            "a thaw, and a run since",
+            before("2026-11-22T00:00:00Z"),
+            ran_last(22),
+            &[(19, Some("Complete")), (20, Some("Failed")), (22, Some("Complete"))],
+            "\u{2713}\u{2717}\u{25cb}\u{2713}",
+            &[frozen],
+        ),
+        (
+            "nothing tells whether a slot had a Job",
+            before("2026-11-22T00:00:00Z"),
+            json!({"spec": {"successfulJobsHistoryLimit": 1}}),
+            &[(22, Some("Complete"))],
+            "???\u{2713}",
+            &[gone],
+        ),
+        (
+            "a missed run after a thaw",
+            before("2026-11-21T00:00:00Z"),
+            ran_last(22),
+            &[(19, Some("Complete")), (22, Some("Complete"))],
+            "\u{2713}\u{25cb}!\u{2713}",
+            &[frozen, "no controller started it before a later run"],
+        ),
+        (
+            "a suspension comes first",
+            before("2026-11-24T00:00:00Z"),
+            json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(21)}}),
+            &[(21, Some("Complete"))],
+            "??\u{2713}\u{25cb}",
+            &[gone, "it is suspended now (spec.suspend)"],
+        ),
+        (
+            "dates",
+            json!({EXCLUDE: "Sat"}),
+            ran_last(22),
+            &[(19, Some("Complete")), (20, Some("Failed")), (22, Some("Complete"))],
+            "\u{2713}\u{2717}\u{25cb}\u{2713}",
+            &[excluded],
+        ),
+    ];
+    for (sentence, annotations, change, jobs, strip, want) in rows {
+        let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
+        let mut restrictions = Restrictions::default();
+        let metadata = json!({"name": "shop", "uid": "", "annotations": annotations});
+        restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
+        let cron_job = Arc::new(restrictions.restricted(CronJob::clone(&cron_job(&change)), InCharge::Own));
+        let known =
+            Known { facts: Facts { cron_job, in_charge: InCharge::Own, ..facts(&change, jobs) }, events: vec![] };
+        let now = instant("2026-11-22T10:00:00Z");
+        let judged = History::new(&known, Zone::UTC, now).newest(4);
+        assert_eq!(judged.iter().map(Judged::letter).collect::<String>(), strip, "{sentence}");
+        let mut whys: Vec<_> = judged.iter().filter(|judged| judged.job.is_none()).map(|judged| &*judged.why).collect();
+        whys.dedup();
+        assert_eq!(whys, want, "{sentence}");
+        let since = Since::At(Given::Instant(instant(&day(19)) - TimeDelta::seconds(1)));
+        let told = slots(&[known], Zone::UTC, since, now);
+        assert_eq!(told.cron_jobs[0].slots.iter().map(|entry| entry.count).sum::<usize>(), 4, "{sentence}");
+    }
 }
 
 #[test]
