@@ -66,7 +66,7 @@ pub struct PolicyReading {
     edits: Edits,
     /// How long after its slot a Job may start.
     offset: TimeDelta,
-    /// That of the object's Namespace, which is part of `policy` then.
+    /// What the object's Namespace says, which is part of `policy` then.
     restricted: Option<restriction::Restricted>,
 }
 

@@ -117,6 +117,16 @@ pub async fn now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
     theirs.filter(|theirs| theirs.signed_duration_since(own).abs() > SAME_TIME).unwrap_or(own)
 }
 
+/// The latest time that the cluster may have: of the server's second, which has begun, the end.
+pub async fn latest_now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
+    let theirs = clock::date(client).await.ok().flatten().map(|second| second + TimeDelta::seconds(1));
+    let own = clock.now();
+    match theirs {
+        Some(theirs) if (own - theirs).abs() > SAME_TIME + TimeDelta::seconds(1) => theirs,
+        theirs => theirs.map_or(own, |theirs| theirs.max(own)),
+    }
+}
+
 /// What is known about a CronJob.
 #[derive(Debug)]
 pub struct Known {

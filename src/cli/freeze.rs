@@ -234,18 +234,8 @@ pub async fn set_frozen(
     clock: &dyn Clock,
 ) -> Result<Outcome, CliError> {
     let (client, namespace) = scope.connect().await?;
-    let now = latest_now(&client, clock).await;
+    let now = cluster::latest_now(&client, clock).await;
     set_frozen_with(&client, scope.controller_kind, namespace.as_deref(), request, flags, now).await
-}
-
-/// The latest time that the cluster may have: the server's second has begun, and nothing that is due in it may be taken for a slot
-/// after a thaw.
-async fn latest_now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
-    let theirs = cluster::clock::date(client).await.ok().flatten().map(|second| second + TimeDelta::seconds(1));
-    match theirs {
-        Some(theirs) if (clock.now() - theirs).abs() > cluster::SAME_TIME + TimeDelta::seconds(1) => theirs,
-        theirs => theirs.map_or(clock.now(), |theirs| theirs.max(clock.now())),
-    }
 }
 
 async fn set_frozen_with(

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use schedule::{Calendar, Exclusions, Schedule, Zone};
+use schedule::{Calendar, Exclusions};
 
 use super::{
     Collected, EXCLUDE, MOST_QUOTED, NOT_BEFORE, Policy, PolicyError, PolicyReading, TIMING, excerpt, is_interval,
@@ -140,7 +140,7 @@ pub(super) struct Restricted {
 
 impl CronJob {
     /// What its own annotations say.
-    fn own_policies(&self) -> Option<&Arc<PolicyReading>> {
+    pub(in crate::api) fn own_policies(&self) -> Option<&Arc<PolicyReading>> {
         let reading = self.policies.as_ref()?;
         match &reading.restricted {
             Some(restricted) => restricted.own.as_ref(),
@@ -171,13 +171,6 @@ impl CronJob {
     /// The restriction of its Namespace, if it is [restricted](Self::restricted).
     pub fn restriction(&self) -> Option<&Arc<Restriction>> {
         Some(&self.policies.as_ref()?.restricted.as_ref()?.restriction)
-    }
-
-    /// [`Self::schedule`] without what the Namespace leaves out.
-    pub fn own_schedule(&self, local: Zone) -> Option<&Schedule> {
-        let own = self.timing(local).schedule.as_ref().ok()?;
-        let policy = self.own_policies().map(|policies| policies.policy.as_ref()).transpose().ok()?;
-        Some(policy.map_or(own, |policy| policy.schedule(own)))
     }
 }
 
