@@ -391,10 +391,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         };
         // Before the Jobs are looked at: once the wait is over, the store shows what it waited for.
         let takeover_wait = self.takeover.wait(&key.namespace);
-        let recollection = self.recall(cached);
+        let recollection = self.recall(Arc::clone(&cached));
         let jobs = self.get_jobs_to_be_reconciled(&recollection);
         let cron_job = recollection.cron_job.in_its_namespace(restriction.as_ref());
         let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
+        observation.shown = cached;
         observation.view_is_suspect = recollection.is_suspect || recollection.confirmed < epoch;
         observation.publish = self.parts.publish;
         let is_shared = self.parts.manage == Manage::Annotated;

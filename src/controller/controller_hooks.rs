@@ -161,7 +161,8 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
         let Parts { cron_jobs, clock, .. } = &self.controller.parts;
         let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
-        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, cron_job.nominal(clock.now())) {
+        let now = cron_job.nominal(clock.now());
+        if slot > now || reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, now) {
             return false;
         }
         let (known, decided_on) = (self.controller.restriction(cron_job), cron_job.restriction());

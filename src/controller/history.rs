@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::observation::{Observation, Ownership};
+use super::observation::{Observation, Ownership, PendingCreate};
 use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
@@ -30,7 +30,8 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob, is_
         return Vec::new();
     }
     // A Job's name keeps its slot from being started again by a create that was sent earlier.
-    if observation.open_creates_wait.is_some() {
+    let is_open = |pending: PendingCreate| pending.is_repeated && pending.wait.is_some();
+    if observation.open_creates_wait.is_some() || observation.recalled.pending_create.is_some_and(is_open) {
         return Vec::new();
     }
     let spec = &cron_job.spec;

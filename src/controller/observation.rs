@@ -54,6 +54,17 @@ pub struct PendingCreate {
     pub slot: DateTime<Utc>,
     /// How much longer it may be committed. `None` means that time is over, and a live read gives the result.
     pub wait: Option<TimeDelta>,
+    /// Whether an earlier create of the same Job has no known result either: one may be committed after the other's Job.
+    pub is_repeated: bool,
+}
+
+impl PendingCreate {
+    /// How much longer it may be committed although a create of a slot up to `last` made its Job: for an earlier slot, or beside
+    /// the create that made its own. A Job that is deleted before could run once more.
+    pub fn stray_wait(&self, last: Option<DateTime<Utc>>) -> Option<TimeDelta> {
+        let is_stray = last > Some(self.slot) || last == Some(self.slot) && self.is_repeated;
+        self.wait.filter(|_| is_stray)
+    }
 }
 
 /// What earlier syncs of this process left about one CronJob.
@@ -76,6 +87,8 @@ pub struct Recalled {
 pub struct Observation {
     /// The newest version of the CronJob that is known: that of the cache, or one that this process wrote or read live.
     pub cron_job: Arc<CronJob>,
+    /// The version that the cache shows.
+    pub shown: Arc<CronJob>,
     /// Its Jobs: those of the cache, with those that this process has created and without those that it has deleted.
     pub jobs: Vec<Arc<Job>>,
     /// What earlier syncs left.
@@ -114,6 +127,7 @@ impl Observation {
     /// The observation of the cache, before any request.
     pub fn new(cron_job: Arc<CronJob>, jobs: Vec<Arc<Job>>, local_zone: Zone) -> Self {
         Self {
+            shown: Arc::clone(&cron_job),
             cron_job,
             jobs,
             recalled: Recalled::default(),

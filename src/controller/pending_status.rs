@@ -46,7 +46,7 @@ impl BegunCreate {
     pub fn pending(&self) -> Option<PendingCreate> {
         let left = self.may_commit_until?.saturating_duration_since(Instant::now());
         let wait = TimeDelta::from_std(left).ok().filter(|left| !left.is_zero());
-        Some(PendingCreate { slot: self.slot, wait })
+        Some(PendingCreate { slot: self.slot, wait, is_repeated: self.earlier.is_some() })
     }
 }
 

@@ -333,8 +333,10 @@ pub enum Failure {
     /// The CronJob was released and handed over again; the watch has not shown this yet.
     #[error("CronJob {0} was taken back and handed over again")]
     HandedOverAgain(ObjectName),
-    /// While the sync waited for answers, the CronJob changed or the slot's starting deadline passed.
-    #[error("CronJob {0} has changed, or its starting deadline passed, before its Job was created")]
+    /// While the sync waited for answers, the CronJob changed, the slot's starting deadline passed, or the clock was set back.
+    #[error(
+        "CronJob {0} has changed, its starting deadline passed, or the clock was set back, before its Job was created"
+    )]
     Changed(ObjectName),
     /// No Job can be made from the template.
     #[error("{0}")]

@@ -361,9 +361,10 @@ impl<'a> Sync<'a> {
         if let Some(blocker) = self.blocker() {
             return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
-        if let Some(wait) =
-            self.observation.open_creates_wait.filter(|_| self.an_open_create_may_interfere(slot, schedule))
-        {
+        let last = self.draft.status.last_schedule_time;
+        let stray = self.observation.recalled.pending_create.and_then(|pending| pending.stray_wait(last));
+        let open = self.observation.open_creates_wait.max(stray);
+        if let Some(wait) = open.filter(|_| self.an_open_create_may_interfere(slot, schedule)) {
             return Ok(ControlFlow::Break(self.come_back_after(wait, schedule)));
         }
         let mut attempt = Attempt { slot, victims: Vec::new(), then: Then::Create { name, missed }, next: None };

@@ -69,8 +69,8 @@ pub trait SyncHooks: Send + Sync {
         let _ = name;
     }
     /// Whether the Job of `slot` may still be created, and others deleted for it, after waiting for answers. The watch
-    /// must not have shown that the CronJob was deleted, suspended or given another spec, and the starting deadline
-    /// must not have passed.
+    /// must not have shown that the CronJob was deleted, suspended or given another spec, the starting deadline must not have
+    /// passed, and the clock must not have been set back to before the slot.
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
         let _ = (cron_job, slot);
         true

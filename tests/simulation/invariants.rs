@@ -71,7 +71,7 @@ impl Sent {
     }
 }
 
-pub fn is_seen_by(job: &Job, author: Author) -> bool {
+fn is_seen_by(job: &Job, author: Author) -> bool {
     job.sight(author).is_some()
 }
 
@@ -285,7 +285,10 @@ impl Invariants {
         match policy {
             "Forbid" => {
                 if let Some(other) = others.find(|other| other.is_unfinished() && !is_rescued(other)) {
-                    if self.is_excused_beside(model, other) || self.is_of_the_other_controller(versions, other) {
+                    if self.is_excused_beside(model, other)
+                        || self.is_of_the_other_controller(versions, other)
+                        || self.is_of_a_clock_ahead(model, slot_of(job), other, author)
+                    {
                         return;
                     }
                     let text =
@@ -297,7 +300,7 @@ impl Invariants {
                 if let Some(other) = others.find(|other| other.is_unfinished() && !other.deleting) {
                     if self.is_excused_beside(model, other)
                         || self.is_of_the_other_controller(versions, other)
-                        || self.is_of_a_clock_ahead(slot_of(job), other, author)
+                        || self.is_of_a_clock_ahead(model, slot_of(job), other, author)
                     {
                         return;
                     }
@@ -331,11 +334,20 @@ impl Invariants {
         is_excused
     }
 
-    /// Whether a leader whose clock was ahead started `other`, the Job of a slot still to come, and ended before its answer,
-    /// and the watch of `author` has not shown it.
-    fn is_of_a_clock_ahead(&mut self, slot: Option<DateTime<Utc>>, other: &Job, author: Author) -> bool {
+    /// Whether a leader whose clock was ahead started `other`, the Job of a slot still to come, and ended before its answer or before
+    /// the status had the slot, and the watch of `author` has not shown it.
+    pub fn is_of_a_clock_ahead(
+        &mut self,
+        model: &Model,
+        slot: Option<DateTime<Utc>>,
+        other: &Job,
+        author: Author,
+    ) -> bool {
         let is_early = other.slot > slot && other.creation < other.slot;
-        let is_excused = is_early && !other.answered && other.sight(author).is_none();
+        let cron = other.owner.as_ref().and_then(|(uid, _)| model.crons.get(uid));
+        let is_recorded = cron.is_some_and(|cron| cron.newest().last_schedule_time() >= other.slot);
+        let is_unknown = !other.answered || other.author != author && !is_recorded;
+        let is_excused = is_early && is_unknown && other.sight(author).is_none();
         if is_excused {
             self.coverage
                 .count("excused", "two run: a slot to come of a dead leader whose clock was ahead, unseen yet");

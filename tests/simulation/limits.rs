@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::disguise::disguised;
-use crate::invariants::{Invariants, Sent, is_seen_by};
+use crate::invariants::{Invariants, Sent};
 use crate::model::{Author, Condition, Job, Model, Version, owner_of, slot_of, text};
 use crate::pairs;
 use crate::policies::{Annotations, TIMING};
@@ -191,14 +191,18 @@ impl Invariants {
         }
         versions.last().into_iter().for_each(|version| pairs::count(&mut self.coverage, version));
         let others: Vec<&Job> = model.jobs_of(&uid).filter(|other| other.uid != text(job, "uid")).collect();
-        let is_known = |other: &&Job| other.is_made_by_controller() || is_seen_by(other, sent.author);
+        let is_seen = |other: &Job| other.sight(sent.author).is_some_and(|sight| sight.at < sent.at);
+        let is_known = |other: &&Job| other.is_made_by_controller() || is_seen(other);
         let wrong = [
             Self::too_many(versions, &others, sent, is_known),
             Self::beside_a_replaced_one(versions, &others, sent),
             Self::while_paused(versions, &others, cron.newest().last_successful_time(), at),
         ];
         for (invariant, what) in wrong.into_iter().flatten() {
-            if others.iter().any(|other| self.is_excused_beside(model, other)) {
+            let is_excused = |other: &Job| {
+                self.is_excused_beside(model, other) || self.is_of_a_clock_ahead(model, Some(slot), other, sent.author)
+            };
+            if others.iter().copied().any(is_excused) {
                 continue;
             }
             self.violated(invariant, at, format!("{name} {what}"));

@@ -90,9 +90,14 @@ impl Sim {
         {
             return;
         }
+        // No replica runs.
+        let is_down = |fault: &Fault| fault.kind == F::Outage && fault.at < at && at < fault.until + BACK;
+        if self.scenario.faults.iter().any(is_down) {
+            return;
+        }
         let is_plain = |cron: &&Cron| {
             let version = cron.newest();
-            let is_edited = cron.edited() + BEFORE + 2 * MINUTE > at;
+            let is_edited = cron.edited() + BEFORE + 2 * MINUTE > at || state.model.namespace_edited(cron) + BACK > at;
             version.policy() != "Forbid" && version.deadline().is_none() && version.timing().is_some() && !is_edited
         };
         let live: Vec<_> = state.model.live().filter(|(_, cron)| is_plain(cron)).collect();

@@ -14,9 +14,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::Manage;
 use cronjob_controller::api::policy::SPREAD;
 
-use crate::model::{Cron, Job, Model, Version};
+use crate::model::{Cron, Job, Model, Version, text};
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::sim::Sim;
+use crate::waiting::is_name_used;
 
 /// How late a slot may start.
 const STARTS_WITHIN: TimeDelta = TimeDelta::seconds(7);
@@ -132,17 +133,20 @@ fn stalls(model: &Model, (uid, cron): (&str, &Cron), begin: Millis, sim: &Sim) -
     let last = before.checked_sub(1).and_then(|place| steps[place].1);
     let within = |steps: &[(Millis, Option<DateTime<Utc>>)]| steps.first().map_or(sim.now(), |(at, _)| *at);
     let mut since = (sim.wall(begin) + version.offset(), last);
+    let created = text(&version.object, "creationTimestamp").parse().ok();
     for place in before..=steps.len() {
         let next = sim.wall(within(&steps[place..]));
         let due = since.0 + interval;
-        let takes_name = |job: &Job| {
-            let due = since.1.map(|last| version.controller_kind().child_name(&cron.name, last + interval));
-            job.namespace == cron.namespace && Some(&job.name) == due.as_ref()
-        };
+        // Several slots in a row share a name.
+        let slots = |last| (1..).map(move |number| last + interval * number);
+        let are_named = since.1.or(created).is_some_and(|last| {
+            let mut due = slots(last).take_while(|slot| version.due(*slot) + STARTS_WITHIN < next);
+            due.all(|slot| is_name_used(model, cron, slot))
+        });
         let is_ahead = since.1.is_some_and(|last| version.due(last) > since.0);
         if next > due + STARTS_WITHIN
             && !is_ahead
-            && !model.jobs.values().any(takes_name)
+            && !are_named
             && !blocked(model, uid, cron, (due, due + STARTS_WITHIN), sim)
         {
             let text = format!("no slot of its @every started from {} to {next}", since.0);

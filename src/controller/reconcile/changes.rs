@@ -3,10 +3,13 @@
 //! Guarantees: the record of decided slots moves in one sync, and that sync tells of the slots that it passes over. Later syncs
 //! see the record and say nothing. A slot that has its Job, may have it, or could not start anyway is not passed over.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use schedule::missed::newest_start;
 
 use super::{Sync, is_too_late};
+use crate::api::policy::CountedFrom;
 use crate::controller::messages::{PASSED_OVER, passed_over_by_change};
 
 /// The record of decided slots has moved.
@@ -24,6 +27,7 @@ impl Sync<'_> {
             return None;
         }
         let counted = cron_job.recount(&self.draft.status, self.observation.local_zone, self.now);
+        let counted = counted.or_else(|| self.removed_since_shown());
         let is_removed = self.observation.recalled.record_removed.is_some();
         let known = if is_removed { &cron_job.status } else { &*self.draft.status };
         let from = cron_job.decided_until(known, self.now);
@@ -32,6 +36,15 @@ impl Sync<'_> {
             self.draft.counted(counted);
         }
         moved
+    }
+
+    /// The record of decided slots that an edit has removed which the watch has not shown yet.
+    fn removed_since_shown(&self) -> Option<CountedFrom> {
+        let (cron_job, shown) = (self.draft.base, &self.observation.shown);
+        if Arc::ptr_eq(cron_job, shown) || self.draft.status.counted_from.is_some() {
+            return None;
+        }
+        cron_job.recount_removed(shown, self.observation.local_zone, self.now)
     }
 
     /// Says that slots were due that the change passes over. Jobs that an earlier sync or another controller started are
