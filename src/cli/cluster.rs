@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::stream::{self, StreamExt as _};
 use http::Request;
 use kube::Client;
 use schedule::Zone;
@@ -21,6 +22,7 @@ use serde_json::value::RawValue;
 use super::CliError;
 use super::explain::read::{ReadError, Said, Target, get, lease_of, list, read_leases, said, words};
 use super::explain::{Facts, InCharge};
+use super::output;
 use super::restrictions::Restrictions;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::manage::Standing;
@@ -28,6 +30,8 @@ use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::{connect_for_person, connect_to_read};
 
+/// How many objects a command changes at the same time.
+const AT_A_TIME: usize = 8;
 /// How far the machine's clock may be from what the server says, in whole seconds, and count as the same.
 pub(crate) const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
 
@@ -284,6 +288,23 @@ pub(super) async fn set_standing(
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(cause) => Err(failed(what)(cause)),
     }
+}
+
+/// Changes objects, eight at a time, and returns what came of each in their order. On a terminal, a line says how many are done.
+pub(super) async fn change_all<T, R>(what: &str, all: Vec<T>, change: impl AsyncFn(T) -> R) -> Vec<R> {
+    let total = all.len();
+    let mut changes = stream::iter(all).map(|object| change(object)).buffered(AT_A_TIME);
+    let mut done = Vec::with_capacity(total);
+    while let Some(changed) = changes.next().await {
+        done.push(changed);
+        if total > AT_A_TIME {
+            output::progress(&format!("{what}: {} of {total}", done.len()));
+        }
+    }
+    if total > AT_A_TIME {
+        output::progress("");
+    }
+    done
 }
 
 fn failed(what: &str) -> impl FnOnce(kube::Error) -> WriteError {

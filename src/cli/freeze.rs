@@ -13,6 +13,8 @@ use schedule::Zone;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use tokio::time::Instant;
+
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Scope};
 use super::explain::read::{ReadError, get, list, read_leases, words};
@@ -248,8 +250,10 @@ async fn set_frozen_with(
 ) -> Result<Outcome, CliError> {
     let found = read_namespaces(client, namespace, request.selector.as_deref()).await?;
     let cron_jobs = read_cron_jobs(client, controller_kind, namespace, flags).await?;
-    let mut done = Vec::new();
-    for found in found {
+    let begun = Instant::now();
+    let change = async |found: Namespace| {
+        // Runs that came due since the first one are held, too.
+        let now = now + begun.elapsed();
         let name = &*found.object_name().name;
         let plan = request.plan(&found, flags, now);
         let cron_jobs = cron_jobs.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -264,9 +268,11 @@ async fn set_frozen_with(
                 Ok(now) => frozen.find_error(&now),
             }
         }
-        done.push(frozen);
-    }
-    Ok(Outcome { dry_run: request.dry_run, namespaces: done })
+        frozen
+    };
+    let what = if matches!(request.change, Change::Thaw) { "thawed" } else { "frozen" };
+    let namespaces = cluster::change_all(what, found, change).await;
+    Ok(Outcome { dry_run: request.dry_run, namespaces })
 }
 
 /// The CronJobs by namespace, without what their Namespaces say now.

@@ -218,10 +218,8 @@ pub(super) async fn hand_over_with(
         }
         all.retain(|seen| names.iter().any(|name| *seen.cron_job.name.name == **name));
     }
-    let mut changed: Vec<Changed> = Vec::new();
-    for seen in all {
-        changed.push(change(client, seen, (*direction, *dry_run), others, flags, now).await);
-    }
+    let change_one = async |seen| change(client, seen, (*direction, *dry_run), others, flags, now).await;
+    let mut changed = cluster::change_all(direction.done(), all, change_one).await;
     let undecoded = undecoded.into_iter().filter(|_| names.is_empty());
     changed.extend(undecoded.map(|(object, cause)| Changed {
         message: format!("{object} cannot be read: {cause}."),
@@ -231,6 +229,9 @@ pub(super) async fn hand_over_with(
         starts: None,
     }));
     let mut remarks = Vec::new();
+    if let Some(namespace) = namespace.filter(|_| changed.is_empty()) {
+        remarks.push(format!("Only namespace {namespace} was looked at; --all-namespaces looks at all."));
+    }
     if *direction == Direction::Handover {
         let namespaces = changed.iter().filter_map(|changed| changed.object.namespace.as_deref());
         remarks.extend(leases.and_then(|leases| nothing_runs(&leases, namespaces.collect(), now)));
