@@ -78,7 +78,7 @@ use memory::{Memories, Recollection};
 use namespaces::Namespaces;
 use observation::{Observation, Ownership};
 pub use pending_status::LONGEST_CREATE;
-use plan::{Failure, Outcome};
+use plan::{Failure, Outcome, Requeue};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
 use sync::sync_cron_job;
 use takeover::Takeover;
@@ -402,6 +402,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
+        let repeated = recollection.recalled.pending_create.filter(|pending| pending.is_repeated);
+        let open_creates_wait = recollection.open_creates_wait.max(repeated.and_then(|pending| pending.wait));
         observation.open_creates_wait = takeover_wait.max(recollection.open_creates_wait);
         observation.recalled = recollection.recalled;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
@@ -410,8 +412,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         let (hooks, now) = (ControllerHooks { controller: self, epoch }, self.parts.clock.now());
         let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
-        if let Some(wait) = recollection.open_creates_wait {
-            // Its history is pruned then.
+        if let Some(wait) = open_creates_wait.filter(|_| !matches!(outcome, Outcome::Failed(_))) {
+            // Its history is pruned then. A failure is retried anyway.
             self.parts.queue.add_after(key.clone(), wait.to_std().unwrap_or_default());
         }
         self.remember_patience(key, &outcome, recollection.timed_out);
@@ -469,9 +471,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut observation = Observation::new(recollection.cron_job, jobs, self.parts.local_zone);
         observation.ownership = Ownership::Released { begun: recollection.begun.map(|begun| begun.slot) };
         observation.recalled.carried = recollection.recalled.carried;
+        let unanswered = recollection.recalled.pending_create.and_then(|pending| pending.wait);
         let hooks = ControllerHooks { controller: self, epoch: self.epoch.load(Ordering::Relaxed) };
         let now = self.parts.clock.now();
-        self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await)
+        let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
+        match unanswered.max(recollection.open_creates_wait) {
+            // Its Job may still come.
+            Some(wait) if matches!(outcome, Outcome::Done) => Outcome::Requeue(Requeue { slot: now + wait }),
+            _ => outcome,
+        }
     }
 
     /// The children of the CronJob, by controller UID, in a stable order. The list includes Jobs created here

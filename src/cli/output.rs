@@ -88,6 +88,7 @@ pub(super) fn note(text: &PlainText) {
 }
 
 /// Shows how far a command is, in place of what was shown before: on stderr, if that is a terminal. An empty text takes it away.
+#[allow(clippy::disallowed_methods, reason = "only asks what it is")]
 pub(super) fn progress(text: &str) {
     if std::io::stderr().is_terminal() {
         replace_line(&PlainText::lines([text.to_owned()]));

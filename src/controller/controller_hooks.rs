@@ -109,10 +109,16 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     }
 
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.controller.memories.of_name(&cron_job.name, |memory| {
+        let (name, last) = (&cron_job.name, cron_job.status.last_schedule_time);
+        // The Job that is found then may be that of a leader before, of the in-tree controller, or of a slot of the same minute.
+        let number = |slot| cron_job.controller_kind.number_of(slot);
+        let beside_others = self.is_shared()
+            || self.controller.takeover.wait(&name.namespace).is_some()
+            || last.is_some_and(|last| number(last) == number(slot));
+        self.controller.memories.of_name(name, |memory| {
             Account::creating(&mut memory.account, slot);
             if let Some(known) = memory.known_or_new(cron_job) {
-                known.pending.begin(slot);
+                known.pending.begin(slot, beside_others);
             }
         });
     }

@@ -195,7 +195,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             stats_set.edited(old, new);
         }
         if let Some(counted) = new.recount_removed(old, self.parts.local_zone, self.parts.clock.now()) {
-            self.memories.change(new, |known| known.record_removed = Some(counted.into()));
+            self.memories.change(new, |known| {
+                // A sync that read this version live has counted it, and told of it.
+                if !known.pending.edits.has_counted(&counted) {
+                    known.record_removed = Some(counted.into());
+                }
+            });
         }
         if self.stands_by() {
             // The first sync decides by the schedule, and reports one that cannot be read.

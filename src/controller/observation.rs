@@ -54,7 +54,7 @@ pub struct PendingCreate {
     pub slot: DateTime<Utc>,
     /// How much longer it may be committed. `None` means that time is over, and a live read gives the result.
     pub wait: Option<TimeDelta>,
-    /// Whether an earlier create of the same Job has no known result either: one may be committed after the other's Job.
+    /// Whether another create of the same Job has no known result either: one may be committed after the other's Job.
     pub is_repeated: bool,
 }
 

@@ -64,6 +64,11 @@ impl Edits {
         }
     }
 
+    /// Whether slots are recorded as decided for that version of the CronJob already.
+    pub fn has_counted(&self, counted: &CountedFrom) -> bool {
+        self.counted.as_ref().is_some_and(|known| known.is_of_the_version_of(counted))
+    }
+
     /// The edits without removals of references that `status` does not have.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
         if !self.removed.is_empty() {

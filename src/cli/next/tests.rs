@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::type_complexity)]
 
 use std::sync::Arc;
 
@@ -190,7 +190,7 @@ fn json_and_yaml_have_the_same_fields() {
 }
 
 /// The table of a CronJob's next run after 2026-11-22T10:01:00Z (a Sunday), without its title.
-fn of_cron_job(annotations: &[(&str, &str)], spec: Value, all: bool, now: &str) -> Vec<String> {
+fn of_cron_job(annotations: &[(&str, &str)], spec: &Value, all: bool, now: &str) -> Vec<String> {
     let annotations: serde_json::Map<_, _> =
         annotations.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let patch = json!({ "metadata": { "creationTimestamp": "2026-03-27T10:00:30Z", "annotations": annotations }, "spec": spec });
@@ -243,6 +243,6 @@ fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
         ),
     ];
     for (sentence, annotations, spec, all, now, want) in rows {
-        assert_eq!(of_cron_job(annotations, spec, all, now), want, "{sentence}");
+        assert_eq!(of_cron_job(annotations, &spec, all, now), want, "{sentence}");
     }
 }

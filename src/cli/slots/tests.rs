@@ -232,6 +232,12 @@ fn a_job_that_blocks_nothing_does_not_explain_a_slot_that_did_not_start() {
     let rows = [
         ("one of a slot", of_slot.clone(), json!({}), Fate::Skipped),
         ("one of a backfill", Job { of_backfill: true, ..of_slot.clone() }, json!({}), Fate::Due),
+        (
+            "one of a backfill, and max-concurrent",
+            Job { of_backfill: true, ..of_slot.clone() },
+            one.clone(),
+            Fate::Skipped,
+        ),
         ("one by hand", Job { name: by_hand.clone(), ..of_slot.clone() }, json!({}), Fate::Due),
         ("one by hand, and max-concurrent", Job { name: by_hand, ..of_slot.clone() }, one, Fate::Skipped),
         ("one that is stuck", Job { start_time: began, ..of_slot }, stuck, Fate::Due),

@@ -52,11 +52,12 @@ impl<'a> Traces<'a> {
             let freed = freed.and_then(|stuck| old_at(job, stuck.age));
             end.map(|end| freed.map_or(end, |freed| end.min(freed)))
         };
-        // Those of a backfill block nothing, and without max-concurrent those that a user made block nothing either.
-        let all_block = limits.max_concurrent.is_some() || cron_job.controller_kind.every_child_is_active;
+        // Only max-concurrent counts those of a backfill; Forbid counts those that a user made only where all are active.
+        let is_counted = limits.max_concurrent.is_some();
+        let all_block = is_counted || cron_job.controller_kind.every_child_is_active;
         let blocks =
             |job: &Job| all_block || job.slot_of(cron_job).is_some() || cron_job.status.in_active_list(&job.uid);
-        let blocking = children().filter(|job| !job.of_backfill && blocks(job));
+        let blocking = children().filter(|job| (is_counted || !job.of_backfill) && blocks(job));
         let mut runs: Vec<_> = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &**job))).collect();
         runs.sort_by_key(|(created, ..)| *created);
         let mut ends: Vec<_> = runs.iter().map(|(_, end, _)| *end).collect();

@@ -31,7 +31,7 @@ fn fill(memories: &Memories, owner: &Arc<CronJob>) {
         known.own.slot_taken(objects::time("2026-11-20T10:01:00Z"));
         known.memo.name_taken = Some(objects::time("2026-11-20T10:02:00Z"));
         known.name_conflict_reported = true;
-        known.pending.begin(objects::time("2026-11-20T10:03:00Z"));
+        known.pending.begin(objects::time("2026-11-20T10:03:00Z"), false);
     });
 }
 

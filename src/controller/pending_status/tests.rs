@@ -10,6 +10,8 @@ use crate::controller::tests::objects::{at, cron_job};
 enum Step {
     /// A create for the slot is sent.
     Begin(&'static str),
+    /// The same, while another process may have sent one.
+    BeginBeside(&'static str),
     /// It succeeds.
     Created,
     /// It is refused.
@@ -25,10 +27,11 @@ enum Step {
 }
 
 async fn after(status: &mut PendingStatus, steps: &[Step]) {
-    use Step::{Begin, Created, NameTaken, Pass, Recorded, Refused, Unanswered};
+    use Step::{Begin, BeginBeside, Created, NameTaken, Pass, Recorded, Refused, Unanswered};
     for step in steps {
         match *step {
-            Begin(slot) => status.begin(at(slot)),
+            Begin(slot) => status.begin(at(slot), false),
+            BeginBeside(slot) => status.begin(at(slot), true),
             Created => status.created(false),
             Refused => status.refused(false),
             Unanswered(seconds) => status.unanswered(Instant::now() + Duration::from_secs(seconds)),
@@ -47,7 +50,7 @@ type Row<'a> = (&'a str, &'a [Step], Option<(&'a str, u64)>, u64);
 
 #[tokio::test(start_paused = true)]
 async fn create_without_an_answer_is_pending_whatever_comes_of_those_after_it() {
-    use Step::{Begin, Created, NameTaken, Pass, Recorded, Refused, Unanswered};
+    use Step::{Begin, BeginBeside, Created, NameTaken, Pass, Recorded, Refused, Unanswered};
     let rows: &[Row<'_>] = &[
         ("sent", &[Begin("10:00"), Pass(9)], Some(("10:00", 30)), 30),
         ("created", &[Begin("10:00"), Created], None, 0),
@@ -72,6 +75,33 @@ async fn create_without_an_answer_is_pending_whatever_comes_of_those_after_it() 
             None,
             34,
         ),
+        (
+            "no answer, then refused, and its Job was found",
+            &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Refused, Recorded("10:00")],
+            None,
+            0,
+        ),
+        (
+            "no answer twice, then refused, and its Job was found",
+            &[
+                Begin("10:00"),
+                Unanswered(39),
+                Begin("10:00"),
+                Unanswered(39),
+                Begin("10:00"),
+                Refused,
+                Recorded("10:00"),
+            ],
+            None,
+            39,
+        ),
+        (
+            "no answer beside an earlier leader, and a Job was found",
+            &[BeginBeside("10:00"), Unanswered(39), Recorded("10:00")],
+            None,
+            39,
+        ),
+        ("created beside an earlier leader", &[BeginBeside("10:00"), Created, Recorded("10:00")], None, 0),
         (
             "no answer twice, and its Job was found",
             &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Unanswered(9), Recorded("10:00")],
@@ -174,11 +204,17 @@ async fn create_without_an_answer_is_pending_whatever_comes_of_those_after_it() 
 
 #[tokio::test(start_paused = true)]
 async fn create_is_repeated_if_another_of_its_slot_has_no_answer() {
-    use Step::{Begin, Pass, Refused, Unanswered};
+    use Step::{Begin, BeginBeside, Pass, Refused, Unanswered};
     let rows: &[(&str, &[Step], bool)] = &[
         ("sent once", &[Begin("10:00"), Unanswered(39)], false),
         ("sent twice", &[Begin("10:00"), Unanswered(39), Pass(5), Begin("10:00")], true),
-        ("sent twice, the second refused", &[Begin("10:00"), Unanswered(39), Begin("10:00"), Refused], true),
+        ("sent twice, the second refused", &[Begin("10:00"), Unanswered(39), Begin("10:00"), Refused], false),
+        (
+            "sent three times, the last refused",
+            &[Begin("10:00"), Unanswered(39), Begin("10:00"), Unanswered(39), Begin("10:00"), Refused],
+            true,
+        ),
+        ("sent once, beside an earlier leader", &[BeginBeside("10:00"), Unanswered(39)], true),
         ("refused, then sent", &[Begin("10:00"), Refused, Begin("10:00")], false),
         ("another slot was sent before", &[Begin("09:59"), Unanswered(39), Begin("10:00")], false),
     ];

@@ -40,11 +40,14 @@ impl Sync<'_> {
 
     /// The record of decided slots that an edit has removed which the watch has not shown yet.
     fn removed_since_shown(&self) -> Option<CountedFrom> {
-        let (cron_job, shown) = (self.draft.base, &self.observation.shown);
-        if Arc::ptr_eq(cron_job, shown) || self.draft.status.counted_from.is_some() {
+        let (cron_job, zone) = (self.draft.base, self.observation.local_zone);
+        if self.draft.status.counted_from.is_some() {
             return None;
         }
-        cron_job.recount_removed(shown, self.observation.local_zone, self.now)
+        let before = [&self.observation.shown, &self.observation.cron_job].into_iter();
+        before
+            .filter(|known| !Arc::ptr_eq(known, cron_job))
+            .find_map(|known| cron_job.recount_removed(known, zone, self.now))
     }
 
     /// Says that slots were due that the change passes over. Jobs that an earlier sync or another controller started are
