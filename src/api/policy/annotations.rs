@@ -104,7 +104,7 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         written_by: WrittenBy::User,
         form: "true|false",
         allowed: "true or false",
-        meaning: "`\"true\"`: suspends the CronJob, in the place of `spec.suspend`, which hides it from the in-tree \
+        meaning: "`\"true\"`: suspends the CronJob. Its `spec.suspend` is always true, which hides it from the in-tree \
                   controller. Read with `--manage=annotated` only.",
     },
     Annotation {
@@ -182,8 +182,8 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         written_by: WrittenBy::User,
         form: "[1-9][0-9]{0,2}|1000",
         allowed: "a whole number from 1 to 1000",
-        meaning: "In the place of Allow and Forbid: a Job starts while fewer than this many are unfinished. Every Job \
-                  of the CronJob counts, also one made with `kubectl create job --from`, a suspended one and one that \
+        meaning: "A Job starts while fewer than this many Jobs of the CronJob are unfinished, whether \
+                  `concurrencyPolicy` is Allow or Forbid. Every Job of the CronJob counts, also one made with `kubectl create job --from`, a suspended one and one that \
                   is being deleted. Not with Replace.",
     },
     Annotation {
