@@ -213,7 +213,7 @@ SCALE ?= requests
 scale: fixture build ## What 100,000 CronJobs cost, due to running, requests per run
 	tests/scale/run $(SCALE)
 
-# A table beside the in-tree controller, after twelve minutes; tests/outages/run OUTAGE measures one.
+# A table beside the in-tree controller, after forty minutes; tests/outages/run OUTAGE measures one.
 outage-test: fixture build ## Outages of the API server and of etcd: how soon CronJobs run again
 	tests/outages/run
 

@@ -19,7 +19,8 @@
 //! 6. Statuses are written with a version; lastScheduleTime never decreases. Specs are never changed, and of the
 //!    annotations only the record of decided slots.
 //! 7. No write without the lease, nor after its deadline. A create of a Job is checked when it
-//!    is sent: in slow admission it may be committed up to its `?timeout=` later.
+//!    is sent: in slow admission it may be committed up to its `?timeout=` and two seconds in a socket later, and while another holds the
+//!    lease only as long as its sender's lease has announced.
 //! 8. Five minutes after the last fault the final state is reached: active, history, and every due slot started or
 //!    explained.
 //! 9. No write without effect, ever; and in the final state none without a cause. During faults a write can be a late
