@@ -193,7 +193,7 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         form: "0|[1-9][0-9]?|100",
         allowed: "a whole number from 0 to 100",
         meaning: "Of the slots that could not start, this many of the newest wait and start later, the oldest first. \
-                  `0`: a slot that could not start within 60 seconds is passed over. From 1, it needs Forbid or \
+                  `0`: a slot that runs keep from starting for 60 seconds is passed over. From 1, it needs Forbid or \
                   `max-concurrent`, and a schedule of at most 16 lines.",
     },
     Annotation {
