@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock};
-use chrono::TimeDelta;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all, select_all};
 use kube::Client;
@@ -404,7 +403,6 @@ impl ControllerContext {
             stats_set: self.cron_job_metrics.as_ref().map(stats_set),
             local_zone: local_zone().0,
             publish: config.publish,
-            schedule_delta: TimeDelta::zero(),
         });
         controller.stand_by();
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -122,9 +122,6 @@ pub struct Parts<C> {
     pub local_zone: Zone,
     /// Which annotations are written about each CronJob.
     pub publish: Publish,
-    /// The delay between a slot and the requeue of its key. Upstream adds 100 ms because clocks differ. Here one clock
-    /// decides, so the default is zero.
-    pub schedule_delta: TimeDelta,
 }
 
 /// The CronJob controller. Matches upstream `ControllerV2`.
@@ -518,9 +515,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     fn requeue_at_slot(&self, key: &ObjectName, slot: DateTime<Utc>) {
-        let due = self.time_of(slot);
-        decision_log::requeued_at(due);
-        self.parts.queue.add_at(key.clone(), due);
+        decision_log::requeued_at(slot);
+        self.parts.queue.add_at(key.clone(), slot);
     }
 
     /// Sets a timer that is due only if the wall clock is set back: a policy may have ended the schedule, and a clock that
@@ -530,11 +526,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.parts.cron_jobs.get(key).is_some_and(|cron_job| may_return(&self.in_its_namespace(cron_job))) {
             self.parts.queue.add_at(key.clone(), DateTime::<Utc>::MAX_UTC);
         }
-    }
-
-    /// When the key of a slot is requeued.
-    fn time_of(&self, slot: DateTime<Utc>) -> DateTime<Utc> {
-        slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot)
     }
 
     /// Drops everything about a deleted CronJob.

@@ -223,9 +223,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let restricted = self.restriction(new).map(|restriction| new.restricted(&restriction));
         match self.next_scheduled_time(restricted.as_ref().unwrap_or(new)).filter(|_| !is_published) {
             Some(slot) => {
-                let due = self.time_of(slot);
-                decision_log::queued_at(&new.name, due, "schedule changed");
-                self.parts.queue.add_at(new.name.clone(), due);
+                decision_log::queued_at(&new.name, slot, "schedule changed");
+                self.parts.queue.add_at(new.name.clone(), slot);
             }
             // The schedule has no slot: the sync reports that.
             None => self.enqueue(new.name.clone(), "CronJob updated"),
