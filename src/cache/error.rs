@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use apimachinery::causes::with_causes;
 
+use super::backoff::Failure;
 use super::decode::MAX_MESSAGE;
 use crate::api::shortened;
 
@@ -174,13 +175,20 @@ impl ServerStatus {
 }
 
 impl Cause {
-    /// Whether the server cannot be reached, or cannot answer anyone at present. A watch that is answered with 500 may ask for a
-    /// version that the server cannot read.
-    pub(super) fn is_of_a_server_that_is_away(&self, operation: Operation) -> bool {
+    /// How soon it is tried again. A watch that is answered with 500 may ask for a version that the server cannot read.
+    pub(super) fn failure(&self, operation: Operation) -> Failure {
         match self {
-            Self::Send(_) => true,
-            Self::Status(status) => status.is_of_any_request() || (status.code == 500 && operation != Operation::Watch),
-            _ => false,
+            Self::Send(_) => Failure::Away,
+            Self::Status(status) if status.is_of_any_request() => Failure::Away,
+            Self::Status(status) if status.code == 500 && operation != Operation::Watch => Failure::Away,
+            Self::Status(status) if matches!(status.code, 401 | 403) => Failure::Passing,
+            // A server that hangs, or something before it that closes connections.
+            Self::Read(_)
+            | Self::CutOff { .. }
+            | Self::Timeout(_)
+            | Self::InitialEventsCutOff
+            | Self::NoEndBookmark(_) => Failure::Passing,
+            _ => Failure::Other,
         }
     }
 }

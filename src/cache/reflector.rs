@@ -151,25 +151,18 @@ impl<T: Object> Reflector<T> {
             Cause::Status(status) => status.retry_after,
             _ => None,
         };
-        let is_away = error.cause.is_of_a_server_that_is_away(operation);
+        let failure = error.cause.failure(operation);
         let is_unserved = matches!(&error.cause, Cause::Status(status) if status.code == 404);
         let is_known = std::mem::replace(&mut self.is_unserved, is_unserved) && is_unserved;
         let goes_on_at_once = matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired()) || goes_on_at_once;
         // What goes on at once makes no later wait longer.
-        let delay = (!goes_on_at_once).then(|| {
-            let failure = match (is_away, error.is_refused()) {
-                (true, _) => Failure::Away,
-                (_, true) => Failure::Refused,
-                _ => Failure::Other,
-            };
-            self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng)
-        });
+        let delay = (!goes_on_at_once).then(|| self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng));
         if is_known {
             debug!(%error, then = ?recovery, "the kind is still not served");
         } else if is_expected {
             info!(%error, then = ?recovery, "the reflector recovers");
-        } else if !(is_away || error.is_refused()) || self.backoff.is_told() {
+        } else if failure == Failure::Other || self.backoff.is_told() {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
         match recovery {

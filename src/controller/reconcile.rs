@@ -176,7 +176,14 @@ impl<'a> Sync<'a> {
             // References to Jobs that are gone must not hold a slot.
             return Ok(Start::Nothing(Outcome::Again));
         }
-        self.start_due_job()
+        let schedule = match self.usable_schedule() {
+            ControlFlow::Break(outcome) => return Ok(Start::Nothing(outcome)),
+            ControlFlow::Continue(schedule) => schedule,
+        };
+        Ok(match self.search(schedule, Self::choose_slot)? {
+            ControlFlow::Break(outcome) => Start::Nothing(outcome),
+            ControlFlow::Continue(attempt) => Start::Attempt(attempt, schedule),
+        })
     }
 
     /// Whether a Job is created only from a CronJob version that was read live: the cache may be stale, or does not
@@ -215,18 +222,6 @@ impl<'a> Sync<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Makes every decision from the deletion check to the attempt.
-    fn start_due_job(&mut self) -> Decided<Start<'a>> {
-        let schedule = match self.usable_schedule() {
-            ControlFlow::Break(outcome) => return Ok(Start::Nothing(outcome)),
-            ControlFlow::Continue(schedule) => schedule,
-        };
-        Ok(match self.search(schedule, Self::choose_slot)? {
-            ControlFlow::Break(outcome) => Start::Nothing(outcome),
-            ControlFlow::Continue(attempt) => Start::Attempt(attempt, schedule),
-        })
     }
 
     /// Searches for slots of the CronJob's schedule. All searches of a sync take from one count of steps.

@@ -23,7 +23,7 @@ use super::observation::{CreateReply, DeleteReply, Observation};
 use super::plan::{
     Attempt, Attempted, Event, Failure, Lookup, Outcome, Propagation, Requeue, Settlement, Then, Victim,
 };
-use super::reconcile::{Conclusion, Course, Decision, conclude, decide};
+use super::reconcile::{Conclusion, Decision, conclude, decide};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
@@ -137,15 +137,26 @@ pub async fn sync_cron_job<C: JobControl + CronJobControl>(
     now: DateTime<Utc>,
 ) -> SyncReport {
     let mut sync = Syncing { control, hooks, now, template: None };
-    loop {
+    let course = loop {
         let lookups = match decide(&observation, now) {
             Decision::Read(lookups) => lookups,
-            Decision::Act(course) => return sync.act_and_conclude(&observation, course).await,
+            Decision::Act(course) => break course,
         };
         if !sync.read(&mut observation, lookups).await {
             return SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
         }
-    }
+    };
+    let attempted = match course.attempt() {
+        Some(attempt) => sync.act(&observation, attempt, course.cron_job()).await,
+        None => Attempted::default(),
+    };
+    sync.template = None;
+    let (conclusion, began) = (conclude(course, &attempted), Instant::now());
+    let (mut settlement, prune_failed) = sync.prune_first(&observation, conclusion).await;
+    hooks.decided(&observation, &mut settlement, now);
+    let end = began + settling_time(settlement.outcome.next_slot(), now);
+    let report = sync.settle(&observation, settlement, end).await;
+    SyncReport { prune_failed: prune_failed || report.prune_failed, ..report }
 }
 
 /// A sync under way.
@@ -212,20 +223,6 @@ impl<C: JobControl + CronJobControl, H: SyncHooks> Syncing<'_, C, H> {
             self.template = is_long.then_some(LongTemplate { cron_job: live, _reservation: reservation });
             restriction.map_or_else(|| Arc::clone(&cached), |restriction| Arc::new(cached.restricted(&restriction)))
         }))
-    }
-
-    async fn act_and_conclude(mut self, observation: &Observation, course: Course<'_>) -> SyncReport {
-        let attempted = match course.attempt() {
-            Some(attempt) => self.act(observation, attempt, course.cron_job()).await,
-            None => Attempted::default(),
-        };
-        self.template = None;
-        let (conclusion, began) = (conclude(course, &attempted), Instant::now());
-        let (mut settlement, prune_failed) = self.prune_first(observation, conclusion).await;
-        self.hooks.decided(observation, &mut settlement, self.now);
-        let end = began + settling_time(settlement.outcome.next_slot(), self.now);
-        let report = self.settle(observation, settlement, end).await;
-        SyncReport { prune_failed: prune_failed || report.prune_failed, ..report }
     }
 
     /// Carries out an attempt that was decided on this version of the CronJob, until something fails.

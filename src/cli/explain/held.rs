@@ -165,7 +165,7 @@ impl Case<'_> {
     pub(super) fn passed_over(&self, slot: DateTime<Utc>) -> String {
         let slot = self.moment(slot);
         format!(
-            "The run of {slot} was passed over: it could not start within 60 s ({BACKLOG}). It waits for the next run."
+            "The run of {slot} was passed over: runs kept it from starting for 60 s ({BACKLOG}). It waits for the next run."
         )
     }
 
