@@ -8,7 +8,7 @@ use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 
-use crate::api::ControllerKind;
+use crate::api::{ControllerKind, Manage};
 use crate::cli::output::stretch;
 use crate::leader_election::{Coverage, LeaderElectionRecord};
 use crate::options::PROGRAM;
@@ -66,6 +66,12 @@ impl Leases {
         let both = [self.own(controller_kind, namespace), self.in_tree.as_ref()];
         let newest = both.iter().flatten().filter_map(|lease| lease.record.renew_time).max();
         both.map(|lease| lease.is_some_and(|lease| newest.is_none_or(|newest| !lease.is_expired(newest))))
+    }
+
+    /// The `--manage` of the instance of this controller that works in the namespace, as its lease says.
+    pub fn manage(&self, controller_kind: ControllerKind, namespace: &str) -> Option<Manage> {
+        let own = self.own(controller_kind, namespace)?;
+        self.own.iter().find(|(lease, _)| lease == own)?.1.as_ref()?.manage()
     }
 
     /// The lease of kube-controller-manager.
