@@ -2,7 +2,7 @@
 //!
 //! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds. The wait doubles with every further failure up to
 //! 30 to 60 seconds, or 4 to 8 where it may pass at any moment: the server refuses, which it may do only until it knows a role, or an
-//! answer breaks off or does not come in time. After two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8 seconds, however long it has been: a refused
+//! answer does not come in time. After two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8 seconds, however long it has been: a refused
 //! connection costs it next to nothing, and the first answer after an outage decides when due slots start.
 //!
 //! Matches client-go `tools/cache/reflector.go` (`defaultBackoff…`) and apimachinery's `wait.Backoff.DelayWithReset`, but for a
@@ -39,7 +39,7 @@ pub(super) struct Backoff {
 pub(super) enum Failure {
     /// The server cannot be reached, or cannot answer anyone at present.
     Away,
-    /// The right is missing, or the answer broke off or did not come in time.
+    /// The right is missing, or the answer did not come in time.
     Passing,
     /// Anything else.
     Other,
@@ -68,9 +68,12 @@ impl Backoff {
             Failure::Other => self.next,
         };
         let jittered = wait.mul_f64(1.0 + rng.random::<f64>());
-        if failure != Failure::Away {
-            self.next = MAX.min(self.next * 2);
-        }
+        self.next = match failure {
+            Failure::Away => self.next,
+            // What passes makes no other wait longer.
+            Failure::Passing => self.next.max(PASSING.min(self.next * 2)),
+            Failure::Other => MAX.min(self.next * 2),
+        };
         let delay = jittered.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
         self.resumed = Some(now + delay);
         delay

@@ -182,12 +182,8 @@ impl Cause {
             Self::Status(status) if status.is_of_any_request() => Failure::Away,
             Self::Status(status) if status.code == 500 && operation != Operation::Watch => Failure::Away,
             Self::Status(status) if matches!(status.code, 401 | 403) => Failure::Passing,
-            // A server that hangs, or something before it that closes connections.
-            Self::Read(_)
-            | Self::CutOff { .. }
-            | Self::Timeout(_)
-            | Self::InitialEventsCutOff
-            | Self::NoEndBookmark(_) => Failure::Passing,
+            // A server that hangs. Its answer was waited for, so these are few.
+            Self::Timeout(_) | Self::NoEndBookmark(_) => Failure::Passing,
             _ => Failure::Other,
         }
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use schedule::Schedule;
 use tokio::time::Instant;
 
 use super::control::{CronJobControl, JobControl};
@@ -109,16 +110,17 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     }
 
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        let (name, last) = (&cron_job.name, cron_job.status.last_schedule_time);
-        // The Job that is found then may be that of a leader before, of the in-tree controller, or of a slot of the same minute.
+        let name = &cron_job.name;
+        // The Job that is found then may be that of a leader before, of the in-tree controller, or of the slot before.
         let number = |slot| cron_job.controller_kind.number_of(slot);
-        let beside_others = self.is_shared()
+        let interval = cron_job.schedule(self.controller.parts.local_zone).and_then(Schedule::interval);
+        let beside = self.is_shared()
             || self.controller.takeover.wait(&name.namespace).is_some()
-            || last.is_some_and(|last| number(last) == number(slot));
+            || interval.is_some_and(|interval| number(slot - interval) == number(slot));
         self.controller.memories.of_name(name, |memory| {
             Account::creating(&mut memory.account, slot);
             if let Some(known) = memory.known_or_new(cron_job) {
-                known.pending.begin(slot, beside_others);
+                known.pending.begin(slot, beside);
             }
         });
     }

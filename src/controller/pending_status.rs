@@ -35,8 +35,10 @@ pub struct PendingStatus {
 pub struct BegunCreate {
     /// The slot.
     pub slot: DateTime<Utc>,
-    /// How many creates for the slot have no known result, those of other processes that may exist included.
+    /// How many creates for the slot have no known result.
     open: usize,
+    /// Whether a create of another process, or of another slot with the same name, may have made its Job.
+    beside: bool,
     /// Until when those of them may be committed that were sent before the last one.
     earlier: Option<Instant>,
     /// Until when any of them may be committed.
@@ -48,26 +50,28 @@ impl BegunCreate {
     pub fn pending(&self) -> Option<PendingCreate> {
         let left = self.may_commit_until?.saturating_duration_since(Instant::now());
         let wait = TimeDelta::from_std(left).ok().filter(|left| !left.is_zero());
-        Some(PendingCreate { slot: self.slot, wait, is_repeated: self.open > 1 })
+        Some(PendingCreate { slot: self.slot, wait, is_repeated: self.open > 1 || self.beside })
     }
 }
 
 impl PendingStatus {
-    /// A create of the Job for `slot` is about to be sent. With `beside_others`, another process may have sent one, too.
-    pub fn begin(&mut self, slot: DateTime<Utc>, beside_others: bool) {
+    /// A create of the Job for `slot` is about to be sent. With `beside`, another process, or one for another slot, may make a Job of
+    /// that name, too.
+    pub fn begin(&mut self, slot: DateTime<Utc>, beside: bool) {
         let before = self.last_may_commit_until();
         let repeated = self.begun.filter(|begun| begun.slot == slot);
         let (earlier, other) = if repeated.is_some() { (before, None) } else { (None, before) };
         self.others = self.others.max(other);
-        let open = 1 + repeated.map_or(usize::from(beside_others), |begun| begun.open);
-        self.begun = Some(BegunCreate { slot, open, earlier, may_commit_until: Some(Instant::now() + LONGEST_CREATE) });
+        let (open, beside) = repeated.map_or((1, beside), |begun| (begun.open + 1, begun.beside || beside));
+        let may_commit_until = Some(Instant::now() + LONGEST_CREATE);
+        self.begun = Some(BegunCreate { slot, open, beside, earlier, may_commit_until });
     }
 
     /// The last create succeeded. With `keeps`, it is remembered until the status lists it.
     pub fn created(&mut self, keeps: bool) {
-        let Some(BegunCreate { slot, earlier, .. }) = self.begun else { return };
-        self.others = self.others.max(earlier);
-        self.begun = keeps.then_some(BegunCreate { slot, open: 0, earlier: None, may_commit_until: None });
+        let Some(begun) = self.begun else { return };
+        self.others = self.others.max(begun.earlier);
+        self.begun = keeps.then_some(BegunCreate { open: 0, earlier: None, may_commit_until: None, ..begun });
     }
 
     /// The last create was refused or not sent. The result of an earlier create for the same slot stays unknown.
@@ -119,7 +123,7 @@ impl PendingStatus {
         let newest = cron_job.status.last_schedule_time;
         let Some(begun) = self.begun.take_if(|begun| Some(begun.slot) <= newest) else { return };
         // The only create for the slot has made its Job.
-        let is_known = Some(begun.slot) == newest && begun.open <= 1;
+        let is_known = Some(begun.slot) == newest && begun.open <= 1 && !begun.beside;
         if !is_known {
             self.others = self.others.max(begun.may_commit_until);
         }

@@ -73,11 +73,10 @@ impl InCharge {
         let is_in_tree =
             in_tree_wrote.or_else(|| match (leases.are_held(kind, namespace), leases.manage(kind, namespace)) {
                 // It runs only what is handed over.
-                ([true, _], Some(Manage::Annotated)) => Some(true),
+                ([true, _], Some(Manage::Annotated)) | ([false, true], _) => Some(true),
                 ([true, false], Some(Manage::All)) => Some(false),
                 // An older version does not say it. With --manage=annotated it does not run one that is half handed over.
                 ([true, false], None) => (!is_half_handed_over).then_some(false),
-                ([false, true], _) => Some(true),
                 _ => is_half_handed_over.then_some(true),
             });
         match is_in_tree {

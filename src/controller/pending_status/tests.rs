@@ -101,6 +101,18 @@ async fn create_without_an_answer_is_pending_whatever_comes_of_those_after_it() 
             None,
             39,
         ),
+        (
+            "no answer beside an earlier leader, then refused, and a Job was found",
+            &[BeginBeside("10:00"), Unanswered(39), Pass(5), Begin("10:00"), Refused, Recorded("10:00")],
+            None,
+            34,
+        ),
+        (
+            "no answer, then refused beside an earlier leader, and a Job was found",
+            &[Begin("10:00"), Unanswered(39), Pass(5), BeginBeside("10:00"), Refused, Recorded("10:00")],
+            None,
+            34,
+        ),
         ("created beside an earlier leader", &[BeginBeside("10:00"), Created, Recorded("10:00")], None, 0),
         (
             "no answer twice, and its Job was found",
