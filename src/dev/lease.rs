@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::manifests::{Manifest, ManifestError, Position, apply};
 use super::requests::{JSON, MANAGER, send};
-use crate::api::{ControllerKind, Manage};
+use crate::api::ControllerKind;
 use crate::leader_election::Coverage;
 
 const NAMESPACE: &str = "kube-system";
@@ -34,8 +34,8 @@ pub async fn hold(
         let _ = send::<IgnoredAny>(&server.client(), Method::DELETE, &path, JSON, &Value::Null).await;
         return Ok(());
     }
-    let names = controllers.iter().map(|controller_kind| controller_kind.name);
-    let annotations = Coverage::new(names, &[]).managing(Manage::All).annotations();
+    // It does not say which CronJobs they manage, so that a hand-over can be tried here.
+    let annotations = Coverage::new(controllers.iter().map(|controller_kind| controller_kind.name), &[]).annotations();
     let place = Position { file: "the Lease that is built in".to_owned(), document: 1 };
     let now = clock.now().to_rfc3339_opts(SecondsFormat::Micros, true);
     let object = json!({
