@@ -67,8 +67,8 @@ pub use self::replica::{Replica, ReplicaObserver, run_replica};
 use self::runtimes::{Background, run_on};
 
 /// How long status writes and Events wait at most while the Jobs of due slots are created, so that these do not share the API
-/// server with them. Several times what the Jobs of a second of `spread` take; in a larger burst the Jobs go first anyway. A
-/// create that takes longer, for example because of a webhook, does not hold up the statuses of others.
+/// server with them. Several times what the Jobs of a second of `spread` take; in a larger burst the Jobs go first anyway. A longer
+/// create, for example because of a webhook, does not hold up the statuses of others.
 const PAUSE_AT_DUE: Duration = Duration::from_millis(250);
 
 /// How many events may wait: a burst of thousands of CronJobs records as many at once.
@@ -484,8 +484,7 @@ impl Controllers {
     /// replica that cannot work yet leaves the lease to one that can: after an outage, to the one that has its caches.
     async fn can_work(&self) {
         let synced = self.instances.iter().map(|instance| instance.synced().boxed());
-        let (.., others) = select_all(synced).await;
-        let _ = tokio::time::timeout(OTHER_CACHES, join_all(others)).await;
+        let _ = tokio::time::timeout(OTHER_CACHES, join_all(select_all(synced).await.2)).await;
     }
 
     /// Works until `stop`, then writes the pending events while time remains and this process leads. No more events follow.
