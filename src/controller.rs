@@ -399,8 +399,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        let repeated = recollection.recalled.pending_create.filter(|pending| pending.is_repeated);
-        let open_creates_wait = recollection.open_creates_wait.max(repeated.and_then(|pending| pending.wait));
+        let repeated = recollection.recalled.pending_create.and_then(|pending| pending.repeated_wait());
+        let open_creates_wait = recollection.open_creates_wait.max(repeated);
         observation.open_creates_wait = takeover_wait.max(recollection.open_creates_wait);
         observation.recalled = recollection.recalled;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;

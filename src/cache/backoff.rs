@@ -2,8 +2,9 @@
 //!
 //! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds. The wait doubles with every further failure up to
 //! 30 to 60 seconds, or 4 to 8 where it may pass at any moment: the server refuses, which it may do only until it knows a role, or an
-//! answer does not come in time. After two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8 seconds, however long it has been: a refused
-//! connection costs it next to nothing, and the first answer after an outage decides when due slots start.
+//! answer does not come in time. After two minutes without a failure it starts over. A server that is away is asked again after 0.4
+//! to 0.8 seconds, however long it has been: a refused connection costs it next to nothing, and the first answer after an outage
+//! decides when due slots start.
 //!
 //! Matches client-go `tools/cache/reflector.go` (`defaultBackoff…`) and apimachinery's `wait.Backoff.DelayWithReset`, but for a
 //! server that is away.

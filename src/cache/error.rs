@@ -56,7 +56,7 @@ pub struct ReflectorError {
 impl ReflectorError {
     /// Whether the server does not allow the request to this user.
     pub fn is_refused(&self) -> bool {
-        matches!(&self.cause, Cause::Status(status) if matches!(status.code, 401 | 403))
+        self.cause.is_refused()
     }
 }
 
@@ -175,13 +175,17 @@ impl ServerStatus {
 }
 
 impl Cause {
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Status(status) if matches!(status.code, 401 | 403))
+    }
+
     /// How soon it is tried again. A watch that is answered with 500 may ask for a version that the server cannot read.
     pub(super) fn failure(&self, operation: Operation) -> Failure {
         match self {
             Self::Send(_) => Failure::Away,
             Self::Status(status) if status.is_of_any_request() => Failure::Away,
             Self::Status(status) if status.code == 500 && operation != Operation::Watch => Failure::Away,
-            Self::Status(status) if matches!(status.code, 401 | 403) => Failure::Passing,
+            _ if self.is_refused() => Failure::Passing,
             // A server that hangs. Its answer was waited for, so these are few.
             Self::Timeout(_) | Self::NoEndBookmark(_) => Failure::Passing,
             _ => Failure::Other,

@@ -12,7 +12,6 @@ use kube::Client;
 use schedule::Zone;
 use serde::Serialize;
 use serde_json::{Value, json};
-
 use tokio::time::Instant;
 
 use super::CliError;

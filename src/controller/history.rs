@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::observation::{Observation, Ownership, PendingCreate};
+use super::observation::{Observation, Ownership};
 use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
@@ -30,8 +30,8 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob, is_
         return Vec::new();
     }
     // A Job's name keeps its slot from being started again by a create that was sent earlier.
-    let is_open = |pending: PendingCreate| pending.is_repeated && pending.wait.is_some();
-    if observation.open_creates_wait.is_some() || observation.recalled.pending_create.is_some_and(is_open) {
+    let repeated = observation.recalled.pending_create.and_then(|pending| pending.repeated_wait());
+    if observation.open_creates_wait.is_some() || repeated.is_some() {
         return Vec::new();
     }
     let spec = &cron_job.spec;

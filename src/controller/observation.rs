@@ -62,8 +62,12 @@ impl PendingCreate {
     /// How much longer it may be committed although a create of a slot up to `last` made its Job: for an earlier slot, or beside
     /// the create that made its own. A Job that is deleted before could run once more.
     pub fn stray_wait(&self, last: Option<DateTime<Utc>>) -> Option<TimeDelta> {
-        let is_stray = last > Some(self.slot) || last == Some(self.slot) && self.is_repeated;
-        self.wait.filter(|_| is_stray)
+        if last > Some(self.slot) { self.wait } else { self.repeated_wait().filter(|_| last == Some(self.slot)) }
+    }
+
+    /// How much longer it may be committed, if another create may have made its Job.
+    pub fn repeated_wait(&self) -> Option<TimeDelta> {
+        self.wait.filter(|_| self.is_repeated)
     }
 }
 

@@ -50,7 +50,12 @@ impl BegunCreate {
     pub fn pending(&self) -> Option<PendingCreate> {
         let left = self.may_commit_until?.saturating_duration_since(Instant::now());
         let wait = TimeDelta::from_std(left).ok().filter(|left| !left.is_zero());
-        Some(PendingCreate { slot: self.slot, wait, is_repeated: self.open > 1 || self.beside })
+        Some(PendingCreate { slot: self.slot, wait, is_repeated: self.is_repeated() })
+    }
+
+    /// Whether its Job, once it is there, may be another create's.
+    fn is_repeated(&self) -> bool {
+        self.open > 1 || self.beside
     }
 }
 
@@ -123,7 +128,7 @@ impl PendingStatus {
         let newest = cron_job.status.last_schedule_time;
         let Some(begun) = self.begun.take_if(|begun| Some(begun.slot) <= newest) else { return };
         // The only create for the slot has made its Job.
-        let is_known = Some(begun.slot) == newest && begun.open <= 1 && !begun.beside;
+        let is_known = Some(begun.slot) == newest && !begun.is_repeated();
         if !is_known {
             self.others = self.others.max(begun.may_commit_until);
         }

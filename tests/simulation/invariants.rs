@@ -71,10 +71,6 @@ impl Sent {
     }
 }
 
-fn is_seen_by(job: &Job, author: Author) -> bool {
-    job.sight(author).is_some()
-}
-
 /// The UID and name of the CronJob for which a request starts a Job, or deletes a running one under Replace.
 fn started_for(model: &Model, call: &Call) -> Option<(String, String)> {
     match (call.kind, &call.method) {
@@ -280,36 +276,20 @@ impl Invariants {
         let is_rescued =
             |other: &Job| other.deleting && versions.iter().any(|version| version.rescues_after().is_some());
         let own = text(job, "uid");
+        let (counts, though): (&dyn Fn(&Job) -> bool, _) = match policy {
+            "Forbid" => (&|other| other.is_unfinished() && !is_rescued(other), "though Forbid"),
+            "Replace" => (&|other| other.is_unfinished() && !other.deleting, "not replaced"),
+            _ => return,
+        };
         let mut others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
-        let name = text(job, "name");
-        match policy {
-            "Forbid" => {
-                if let Some(other) = others.find(|other| other.is_unfinished() && !is_rescued(other)) {
-                    if self.is_excused_beside(model, other)
-                        || self.is_of_the_other_controller(versions, other)
-                        || self.is_of_a_clock_ahead(model, slot_of(job), other, author)
-                    {
-                        return;
-                    }
-                    let text =
-                        format!("{author} created {name} while {} of {} runs, though Forbid", other.name, other.author);
-                    self.violated("2", at, text);
-                }
-            }
-            "Replace" => {
-                if let Some(other) = others.find(|other| other.is_unfinished() && !other.deleting) {
-                    if self.is_excused_beside(model, other)
-                        || self.is_of_the_other_controller(versions, other)
-                        || self.is_of_a_clock_ahead(model, slot_of(job), other, author)
-                    {
-                        return;
-                    }
-                    let text =
-                        format!("{author} created {name} while {} of {} runs, not replaced", other.name, other.author);
-                    self.violated("2", at, text);
-                }
-            }
-            _ => {}
+        let Some(other) = others.find(|other| counts(other)) else { return };
+        let is_excused = self.is_excused_beside(model, other)
+            || self.is_of_the_other_controller(versions, other)
+            || self.is_of_a_clock_ahead(model, slot_of(job), other, author);
+        if !is_excused {
+            let (name, runs) = (text(job, "name"), &other.name);
+            let text = format!("{author} created {name} while {runs} of {} runs, {though}", other.author);
+            self.violated("2", at, text);
         }
     }
 
@@ -372,7 +352,7 @@ impl Invariants {
             self.coverage.count("excused", "fired again: author gone before the status, Job removed by others");
             return false;
         }
-        if !recorded && is_own && !first.answered && !is_seen_by(first, sent.author) {
+        if !recorded && is_own && !first.answered && first.sight(sent.author).is_none() {
             // Whether the request arrived cannot be determined any more: the answer was lost, and the Job was deleted
             // before the author's watch could show it.
             self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");

@@ -183,8 +183,8 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         form: "[1-9][0-9]{0,2}|1000",
         allowed: "a whole number from 1 to 1000",
         meaning: "A Job starts while fewer than this many Jobs of the CronJob are unfinished, whether \
-                  `concurrencyPolicy` is Allow or Forbid. Every Job of the CronJob counts, also one made with `kubectl create job --from`, a suspended one and one that \
-                  is being deleted. Not with Replace.",
+                  `concurrencyPolicy` is Allow or Forbid. Every Job of the CronJob counts, also one made with `kubectl \
+                  create job --from`, a suspended one and one that is being deleted. Not with Replace.",
     },
     Annotation {
         name: BACKLOG,

@@ -70,8 +70,7 @@ impl Leases {
 
     /// The `--manage` of the instance of this controller that works in the namespace, as its lease says.
     pub fn manage(&self, controller_kind: ControllerKind, namespace: &str) -> Option<Manage> {
-        let own = self.own(controller_kind, namespace)?;
-        self.own.iter().find(|(lease, _)| lease == own)?.1.as_ref()?.manage()
+        self.own_with_coverage(controller_kind, namespace)?.1.as_ref()?.manage()
     }
 
     /// The lease of kube-controller-manager.
@@ -113,6 +112,14 @@ impl Leases {
     /// The newest lease of an instance that works on that kind in the namespace, or may do so; one that is held before those that
     /// were released, whatever the clocks.
     fn own(&self, controller_kind: ControllerKind, namespace: &str) -> Option<&ControllerLease> {
+        self.own_with_coverage(controller_kind, namespace).map(|(lease, _)| lease)
+    }
+
+    fn own_with_coverage(
+        &self,
+        controller_kind: ControllerKind,
+        namespace: &str,
+    ) -> Option<&(ControllerLease, Option<Coverage>)> {
         let is_meant = |coverage: &Option<Coverage>| {
             coverage.as_ref().is_none_or(|coverage| coverage.includes(controller_kind.name, namespace))
         };
@@ -120,7 +127,7 @@ impl Leases {
         let rank = |(lease, coverage): &&(ControllerLease, Option<Coverage>)| {
             (!lease.record.holder_identity.is_empty(), coverage.is_some(), lease.record.renew_time)
         };
-        meant.max_by_key(rank).map(|(lease, _)| lease)
+        meant.max_by_key(rank)
     }
 }
 

@@ -144,8 +144,7 @@ impl CronJobRuns {
                 .map(|(slot, annotation)| Omission { slot: zone.at(slot), annotation })
                 .collect()
         });
-        let is_once = cron_job.policy().ok().flatten().is_some_and(Policy::is_once_a_time);
-        let skipped = schedule.zip(slots.last()).filter(|_| !is_once).map(|(schedule, last)| {
+        let skipped = schedule.zip(slots.last()).filter(|_| !is_once_a_time(cron_job)).map(|(schedule, last)| {
             let skips = effects(schedule, start, *last).into_iter().filter(Effect::is_skip);
             skips.map(|effect| Skipped::new(&effect)).collect()
         });
@@ -274,9 +273,14 @@ pub(crate) fn annotation(left_out: LeftOut) -> &'static str {
     }
 }
 
+/// Whether each local time counts once, so that a clock change skips none.
+fn is_once_a_time(cron_job: &CronJob) -> bool {
+    cron_job.policy().ok().flatten().is_some_and(Policy::is_once_a_time)
+}
+
 /// What a clock change does to a run.
 fn note(cron_job: &CronJob, schedule: &Schedule, slot: DateTime<Utc>) -> Option<String> {
-    if !cron_job.policy().ok().flatten().is_some_and(Policy::is_once_a_time) {
+    if !is_once_a_time(cron_job) {
         return twin_note(schedule, slot);
     }
     let skips = effects(schedule, slot - TimeDelta::seconds(1), slot);
