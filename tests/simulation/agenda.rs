@@ -69,6 +69,8 @@ pub enum Act {
     BackUp,
     /// An operator restores etcd.
     Restore(Restore),
+    /// Everything stands still.
+    StandStill,
     /// No faults from now on.
     Calm,
 }
@@ -130,6 +132,9 @@ impl Sim {
             state.plan(restore.at, Act::Restore(restore));
             state.plan(restore.judged(), Act::JudgeOutage("a restore of etcd"));
         }
+        if let Some(still) = scenario.standstill {
+            state.plan(still.at, Act::StandStill);
+        }
         state.plan(scenario.active, Act::Calm);
     }
 
@@ -168,6 +173,7 @@ impl Sim {
             Act::JudgeWatches(from, until) => self.judge_watches(from, until),
             Act::BackUp => self.back_up(),
             Act::Restore(restore) => self.restore_etcd(restore),
+            Act::StandStill => self.stand_still(),
             Act::Calm => self.calm(),
         }
     }

@@ -13,9 +13,11 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::Uid;
 use cronjob_controller::api::backfill::Record;
+use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use cronjob_controller::api::policy::BACKFILL;
 use serde_json::Value;
 
+use crate::backfill::Backfill;
 use crate::calm::limits_of;
 use crate::disguise::{READS_AS, disguised};
 use crate::invariants::{Invariants, Sent};
@@ -51,6 +53,13 @@ impl Version {
             || self.rescues_after().is_some()
             || self.pauses_after().is_some()
             || limits_of(self.controller_kind()).into_iter().any(is_zero)
+    }
+
+    /// Whether it is suspended for whoever runs it, as clients read it.
+    fn is_suspended_for_commands(&self) -> bool {
+        let shown = disguised(&self.object)["spec"]["suspend"] == true;
+        let annotations = &self.object["metadata"]["annotations"];
+        shown && (annotations[MANAGED_ANNOTATION] != "true" || annotations[SUSPEND_ANNOTATION] == "true")
     }
 
     /// Whether it keeps fewer Jobs than `other`.
@@ -119,7 +128,17 @@ struct Start<'a> {
 
 impl Start<'_> {
     fn wall(&self, at: Millis) -> DateTime<Utc> {
-        self.scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap())
+        self.scenario.wall(at)
+    }
+
+    /// Those of its CronJob.
+    fn backfills(&self) -> impl Iterator<Item = &Backfill> {
+        self.scenario.edits.iter().filter_map(|edit| match &edit.action {
+            Action::Backfill(backfill) if self.scenario.cron_jobs[edit.cron_job].name == self.cron.name => {
+                Some(backfill)
+            }
+            _ => None,
+        })
     }
 
     /// What the document says of the slot.
@@ -135,7 +154,7 @@ impl Start<'_> {
     /// Why it had to stop before.
     fn is_forbidden(&self) -> Option<&'static str> {
         let all = |is: fn(&Version) -> bool| self.versions.iter().all(is);
-        let shown = |version: &Version| disguised(&version.object)["spec"]["suspend"] == true;
+        let shown = |version: &Version| version.is_suspended_for_commands();
         match () {
             () if all(|version| version.policy() == "Replace") => Some("though Replace"),
             () if self.versions.iter().all(shown) => Some("though suspended"),
@@ -146,13 +165,7 @@ impl Start<'_> {
 
     /// Its unfinished Jobs, beside this one.
     fn beside_too_many(&self) -> Option<String> {
-        let edits = self.scenario.edits.iter().filter_map(|edit| match &edit.action {
-            Action::Backfill(backfill) if self.scenario.cron_jobs[edit.cron_job].name == self.cron.name => {
-                Some(backfill.max_active)
-            }
-            _ => None,
-        });
-        let most = edits.max()?;
+        let most = self.backfills().map(|backfill| backfill.max_active).max()?;
         let others = self.model.jobs_of(self.uid).filter(|job| job.uid != text(self.job, "uid"));
         let own = others.filter(|job| job.backfill.as_deref() == Some(self.id) && job.is_unfinished());
         let number = own.count();
@@ -163,7 +176,8 @@ impl Start<'_> {
     fn beyond_the_limit(&self, most: usize) -> Option<String> {
         // Its own are known by their answers.
         let is_own = |job: &Job| job.backfill.as_deref() == Some(self.id);
-        let is_seen = |job: &Job| is_own(job) || job.created + SEEN_WITHIN < self.sent.at;
+        let behind = SEEN_WITHIN + self.backfills().map(|backfill| backfill.watch.is_behind()).max().unwrap_or(0);
+        let is_seen = |job: &Job| is_own(job) || job.created + behind < self.sent.at;
         let is_known = |job: &&Job| job.uid != text(self.job, "uid") && is_seen(job);
         let others = self.model.jobs_of(self.uid).filter(is_known).filter(|job| job.is_unfinished());
         let number = others.count();

@@ -247,7 +247,7 @@ impl Invariants {
         }
         let (Some((uid, _)), Some(slot)) = (owner_of(job), slot_of(job)) else { return };
         let Some(cron) = model.crons.get(&uid) else { return };
-        let since_start = |slot: DateTime<Utc>| u64::try_from((slot - scenario.start).num_milliseconds()).unwrap_or(0);
+        let since_start = |slot: DateTime<Utc>| u64::try_from(scenario.moment_of(slot)).unwrap_or(0);
         // A skipped slot counts from its due time; Forbid waits for the previous Job.
         let first = cron.newest().first_slot(slot).filter(|first| *first < slot).unwrap_or(slot);
         let due = since_start(first);

@@ -95,6 +95,7 @@ mod scenario;
 mod sequences;
 mod shrink;
 mod sim;
+mod standstill;
 mod told;
 mod view;
 mod waiting;

@@ -134,7 +134,7 @@ impl<'a> Start<'a> {
         let other = waits.then(|| self.cron.changed_after_a_record(self.versions[0].revision)).flatten();
         let resumed = waits.then(|| self.cron.resumed_after_a_record(self.versions[0].revision)).flatten();
         let changed = self.retimed().max(other).max(resumed)?;
-        let changed = self.scenario.start + TimeDelta::milliseconds(i64::try_from(changed).ok()?);
+        let changed = self.scenario.wall(changed);
         let due = self.versions.iter().map(|version| version.due(self.slot)).max()?;
         // The server notes whole seconds.
         let is_early = due < changed - differ - TimeDelta::seconds(1);

@@ -41,7 +41,8 @@ impl Scenario {
 /// The slots that did not start in time, though the world was calm since `calm_since`.
 pub fn late(sim: &Sim, calm_since: Millis) -> Vec<String> {
     let scenario = &sim.scenario;
-    let calm_since = if scenario.has_no_faults() { ELECTED } else { calm_since };
+    let awake = scenario.standstill.map_or(0, |still| still.at);
+    let calm_since = if scenario.has_no_faults() { awake + ELECTED } else { calm_since };
     let mut state = sim.state.lock();
     let mut found = Vec::new();
     let (mut judged, mut every, mut excused) = (0, 0, Vec::new());

@@ -106,7 +106,8 @@ impl Scenario {
     pub fn is_disturbed(&self, at: Millis) -> bool {
         let lasts = |kind| if matches!(kind, F::WatchSilent) { SILENCE } else { AFTERMATH };
         let disturbs = |kind: F| !kind.is_refusal();
-        self.faults.iter().any(|f| disturbs(f.kind) && f.at <= at && at < f.until + lasts(f.kind))
+        let stands_still = self.standstill.is_some_and(|still| still.at <= at && at < still.at + AFTERMATH);
+        stands_still || self.faults.iter().any(|f| disturbs(f.kind) && f.at <= at && at < f.until + lasts(f.kind))
     }
 }
 

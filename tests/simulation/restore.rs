@@ -80,7 +80,7 @@ pub struct Forgotten {
 impl Scenario {
     /// In few worlds, etcd is restored.
     pub fn restore(&mut self, rng: &mut Rng) {
-        let is_drawn = rng.percent(8) || faults::has_restore_everywhere();
+        let is_drawn = rng.percent(8) || faults::is_everywhere("RESTORE");
         // What an outage leaves behind is judged alone.
         if !is_drawn || self.outage().is_some() {
             return;

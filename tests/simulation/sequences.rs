@@ -10,7 +10,7 @@ use crate::faults::{self, Fault, FaultKind as F};
 use crate::limits;
 use crate::policies;
 use crate::rng::Rng;
-use crate::scenario::{Action, Edit, MINUTE, Millis, NAMESPACES, SECOND, Scenario};
+use crate::scenario::{self, Action, Edit, MINUTE, Millis, NAMESPACES, SECOND, Scenario};
 
 impl Scenario {
     /// Adds all of them.
@@ -27,6 +27,7 @@ impl Scenario {
         self.backfill(&mut Rng::fork(seed, "backfill"));
         self.roll_back(&mut Rng::fork(seed, "rollback"));
         self.restore(&mut Rng::fork(seed, "restore"));
+        self.stand_still(&mut Rng::fork(seed, "standstill"));
     }
 
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
@@ -70,32 +71,43 @@ impl Scenario {
             }
             let mut at = rng.range(20 * SECOND, self.active);
             for _ in 0..rng.range(2, 5) {
-                let timing = Action::Timing(policies::change(rng, self.start));
-                let limited = Action::Limited(limits::change(rng));
-                let policies = if has_policies { 25 } else { 0 };
-                let policy = Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]));
-                let limits = Action::Limits(rng.range(0, 3), rng.range(0, 3));
-                let action = rng.weighted(&[
-                    (20, Action::ManualJob),
-                    (15, Action::DeleteJob),
-                    (12, Action::Suspend(true)),
-                    (18, Action::Suspend(false)),
-                    (8, policy),
-                    (8, limits),
-                    (10, Action::Revert),
-                    (policies, timing),
-                    (policies, limited),
-                ]);
+                let action = self.deed(rng, has_policies);
                 self.edits.push(Edit { at, cron_job, action });
                 at += *rng.pick(&[0, 1, 200, 2 * SECOND, 30 * SECOND, 70 * SECOND]);
             }
         }
     }
 
+    /// What people do with a CronJob.
+    pub fn deed(&self, rng: &mut Rng, has_policies: bool) -> Action {
+        let timing = Action::Timing(policies::change(rng, self.start));
+        let limited = Action::Limited(limits::change(rng));
+        let policies = if has_policies { 25 } else { 0 };
+        let policy = Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]));
+        let limits = Action::Limits(rng.range(0, 3), rng.range(0, 3));
+        let any = match scenario::action(rng, self.start, self.controller_kind) {
+            // Nobody would mend it.
+            Action::ReadsAs(_) => Action::DeleteFailures,
+            any => any,
+        };
+        rng.weighted(&[
+            (25, any),
+            (20, Action::ManualJob),
+            (15, Action::DeleteJob),
+            (12, Action::Suspend(true)),
+            (18, Action::Suspend(false)),
+            (8, policy),
+            (8, limits),
+            (10, Action::Revert),
+            (policies, timing),
+            (policies, limited),
+        ])
+    }
+
     /// The leader crashes or hangs just before or after it starts Jobs, and the watch of Jobs, or that of CronJobs, shows
     /// the others nothing from before until after they took over. Some operators delete the lease then.
     fn take_over(&mut self, rng: &mut Rng) {
-        if rng.percent(60) && !faults::has_takeover_everywhere() {
+        if rng.percent(60) && !faults::is_everywhere("TAKEOVER") {
             return;
         }
         let at = self.before_a_minute(rng, 45 * SECOND);

@@ -137,7 +137,7 @@ pub fn next(model: &Model, uid: &str, cron: &Cron, scenario: &Scenario, now: Dat
     if !version.has_limits() || version.is_suspended() || !has_spec || has_moving_slots(version) {
         return None;
     }
-    let wall = |at: Millis| scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap());
+    let wall = |at: Millis| scenario.wall(at);
     let started = model.slots_of(uid).max();
     let waiting = version.waiting(decided_by_status(version, now).max(started)?, now);
     let mut open = waiting.into_iter().filter(|slot| !is_name_used(model, cron, *slot));
