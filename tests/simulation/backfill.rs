@@ -30,8 +30,8 @@ use crate::agenda::Act;
 use crate::call::Call;
 use crate::feed::SimBody;
 use crate::invariants::Sent;
-use crate::model::Author;
-use crate::network::whole;
+use crate::model::{Author, Job};
+use crate::network::{refusal, whole};
 use crate::rng::Rng;
 use crate::scenario::{Action, Edit, MINUTE, Millis, SECOND, Scenario};
 use crate::sim::Sim;
@@ -39,6 +39,9 @@ use crate::sim::Sim;
 /// How long each request takes, and each answer. Which requests a watch needs is not known beforehand, so that a random time
 /// would make a world another one each time.
 const ON_ITS_WAY: Duration = Duration::from_millis(2);
+
+/// For how long nothing may happen to a backfill that waits for nothing: longer than its watch of Jobs is late or silent.
+const HANGS: Millis = 4 * MINUTE;
 
 /// A backfill of one CronJob.
 #[derive(Clone, Debug)]
@@ -100,6 +103,8 @@ pub struct Processes {
     writes: u64,
     /// Whether the call after it is scheduled.
     is_next_called: bool,
+    /// Whether the server has forgotten where its watch was cut.
+    is_expired: bool,
 }
 
 impl Scenario {
@@ -227,6 +232,34 @@ pub fn call(sim: &Arc<Sim>, edit: usize, at: Millis) {
     sim.state.lock().backfills.entry(edit).or_default().task = Some(task.abort_handle());
 }
 
+/// The backfills that hang: nothing that they may wait for runs, and nothing has happened to their Jobs for minutes.
+pub fn hanging(sim: &Sim) -> Vec<String> {
+    let (at, mut state) = (sim.now(), sim.state.lock());
+    let state = &mut *state;
+    let mut found = Vec::new();
+    for (edit, processes) in &state.backfills {
+        if processes.task.as_ref().is_none_or(AbortHandle::is_finished) {
+            continue;
+        }
+        let cron_job = &sim.scenario.cron_jobs[sim.scenario.edits[*edit].cron_job];
+        let uid = state.model.names.get(&(cron_job.namespace.to_owned(), cron_job.name.clone()));
+        let Some((uid, cron)) = uid.and_then(|uid| state.model.crons.get_key_value(uid)) else { continue };
+        let Some(id) = cron.newest().backfill_under_way() else { continue };
+        let (own, others): (Vec<&Job>, Vec<&Job>) =
+            state.model.all_jobs_of(uid).partition(|job| job.backfill.as_ref() == Some(&id));
+        let waits = own.iter().any(|job| job.is_unfinished())
+            || cron.newest().max_concurrent().is_some() && others.iter().any(|job| job.is_unfinished());
+        let last = own.iter().flat_map(|job| [Some(job.created), job.ended, job.deleted]).flatten().max().unwrap_or(0);
+        state.invariants.coverage.count("judged", "backfill under way at the end");
+        let written = cron.versions.windows(2).filter(|pair| pair[0].backfill() != pair[1].backfill());
+        let last = written.map(|pair| pair[1].at).max().unwrap_or(0).max(last);
+        if !waits && last + HANGS < at {
+            found.push(format!("backfill {id} of {} hangs since {last} ms", cron_job.name));
+        }
+    }
+    found
+}
+
 /// One process of the command, and its connection.
 #[derive(Clone)]
 struct Operator {
@@ -280,12 +313,18 @@ impl Operator {
     }
 
     fn commit(&self, call: &Call, sent: &Sent) -> Response<SimBody> {
+        if call.watch && !call.is_list() {
+            let mut state = self.sim.state.lock();
+            if std::mem::take(&mut state.backfills.entry(self.edit).or_default().is_expired) {
+                return refusal(410, "Expired", None);
+            }
+        }
         let response = self.sim.commit(sent, call);
         if !call.watch || !response.status().is_success() {
             return whole(response);
         }
         let Watch { late, cut } = self.watch;
-        let (sim, opened) = (Arc::clone(&self.sim), Instant::now());
+        let (sim, edit, opened) = (Arc::clone(&self.sim), self.edit, Instant::now());
         let frames = stream::unfold((response.into_body(), sim), move |(mut body, sim)| async move {
             let next = async {
                 let frame = body.frame().await?;
@@ -294,10 +333,9 @@ impl Operator {
             };
             let Some((after, is_relisted)) = cut else { return next.await.map(|frame| (frame, (body, sim))) };
             let Ok(frame) = timeout_at(opened + Duration::from_millis(after + late), next).await else {
-                sim.state.lock().invariants.coverage.count("world", "watch of a backfill cut");
-                if is_relisted {
-                    sim.server.compact();
-                }
+                let mut state = sim.state.lock();
+                state.invariants.coverage.count("world", "watch of a backfill cut");
+                state.backfills.entry(edit).or_default().is_expired |= is_relisted;
                 return None;
             };
             frame.map(|frame| (frame, (body, sim)))

@@ -39,7 +39,7 @@ impl Version {
     }
 
     /// What the record says of it.
-    fn backfill(&self) -> Option<Value> {
+    pub fn backfill(&self) -> Option<Value> {
         let record = self.object["metadata"]["annotations"][BACKFILL].as_str()?;
         let mut record: Value = serde_json::from_str(record).ok()?;
         let is_own = record["uid"] == *text(&self.object, "uid");
