@@ -34,7 +34,6 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot in the calm",
             "CronJob after an outage of the server",
             WATCHES,
-            "Jobs counted as another controller's",
             "slot that a backfill started",
             "Job of a backfill that is pruned",
             "slot told as missed",
@@ -153,6 +152,7 @@ const RARE: [(&str, &[&str]); 3] = [
         "judged",
         &[
             "slot that started after failures held it",
+            "Jobs counted as another controller's",
             "slot that a backfill started under max-concurrent",
             "slot that started again after a restore",
             "CronJob after a restore of etcd",

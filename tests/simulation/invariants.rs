@@ -18,7 +18,7 @@ use crate::recovery::Recovery;
 use crate::restore::Forgotten;
 use crate::rivals::Rivals;
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
-use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
+use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, IN_SOCKET, LEASE};
 use crate::view::{Delivered, View};
 
 /// A violated invariant.
@@ -281,12 +281,13 @@ impl Invariants {
             "Replace" => (&|other| other.is_unfinished() && !other.deleting, "not replaced"),
             _ => return,
         };
-        let mut others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
-        let Some(other) = others.find(|other| counts(other)) else { return };
-        let is_excused = self.is_excused_beside(model, other)
-            || self.is_of_the_other_controller(versions, other)
-            || self.is_of_a_clock_ahead(model, slot_of(job), other, author);
-        if !is_excused {
+        let others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
+        let wrong = others.filter(|other| counts(other)).find(|other| {
+            !self.is_excused_beside(model, other)
+                && !self.is_of_the_other_controller(versions, other)
+                && !self.is_of_a_clock_ahead(model, slot_of(job), other, author)
+        });
+        if let Some(other) = wrong {
             let (name, runs) = (text(job, "name"), &other.name);
             let text = format!("{author} created {name} while {runs} of {} runs, {though}", other.author);
             self.violated("2", at, text);
@@ -296,7 +297,11 @@ impl Invariants {
     /// Whether `other` is the second Job of its slot, which is excused only where a third party removed the first.
     pub fn is_excused_beside(&mut self, model: &Model, other: &Job) -> bool {
         let (Some((uid, _)), Some(slot)) = (&other.owner, other.slot) else { return false };
-        let is_second = model.fires_of(uid, slot).any(|first| first.uid != other.uid && first.is_removed_by_others());
+        let was_on_its_way =
+            |first: &Job| first.deleted.is_some_and(|deleted| deleted + IN_SOCKET + CREATE_WITHIN > other.created);
+        let is_second = model
+            .fires_of(uid, slot)
+            .any(|first| first.uid != other.uid && first.is_removed_by_others() && was_on_its_way(first));
         if is_second {
             self.coverage
                 .count("excused", "two run: the first of one slot was removed while its create was on its way");
@@ -347,7 +352,7 @@ impl Invariants {
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
         let is_own = first.author == sent.author;
         let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
-        if !recorded && !is_own && is_gone && first.is_removed_by_others() {
+        if !recorded && !is_own && is_gone && first.is_removed_by_others() && first.sight(sent.author).is_none() {
             // Its author never wrote the status, and later controllers could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job removed by others");
             return false;
@@ -389,8 +394,9 @@ impl Invariants {
         let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
         let meanwhile = first.created..=sent.at;
         let mut versions = model.crons.get(uid).into_iter().flat_map(|cron| &cron.versions);
-        let is_excused =
-            is_gone && versions.any(|version| meanwhile.contains(&version.at) && version.timing().is_none());
+        let is_excused = first.author != sent.author
+            && is_gone
+            && versions.any(|version| meanwhile.contains(&version.at) && version.timing().is_none());
         if is_excused {
             self.coverage.count("excused", "fired again: its CronJob unreadable meanwhile, and the Job gone");
         }

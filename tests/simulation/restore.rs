@@ -30,9 +30,9 @@ use crate::faults::{self, Fault, FaultKind as F};
 use crate::invariants::{Invariants, Sent};
 use crate::job_world;
 use crate::model::{Author, Cron, Model, owner_of, slot_of, text};
-use crate::policies::counted_from;
+use crate::policies::{Annotations, counted_from};
 use crate::rng::Rng;
-use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
+use crate::scenario::{Action, Edit, MINUTE, Millis, SECOND, Scenario};
 use crate::sim::{Sim, State};
 
 /// How much the revision grows, as docs/operations.md says.
@@ -91,6 +91,13 @@ impl Scenario {
         let backup = stopped.saturating_sub(rng.range(5 * SECOND, 8 * MINUTE)).max(20 * SECOND);
         let is_guarded = rng.percent(50) && self.controller_kind.counted_from.is_some();
         self.restore = Some(Restore { backup, at, until, is_guarded });
+        for cron_job in 0..self.cron_jobs.len() {
+            // The page allows to remove it at any time.
+            if is_guarded && rng.percent(20) {
+                let (later, change) = (until + rng.range(0, 3 * MINUTE), Annotations::from([(NOT_BEFORE, None)]));
+                self.edits.push(Edit { at: later, cron_job, action: Action::Timing(change) });
+            }
+        }
         self.faults.retain(|fault| fault.until + AROUND.0 < stopped || until + AROUND.1 < fault.at);
         let is_orderly = rng.range(0, 2);
         self.faults.extend((0..self.replicas).map(|replica| Fault {

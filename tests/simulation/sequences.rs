@@ -148,18 +148,19 @@ impl Scenario {
         if rng.percent(70) {
             return;
         }
-        let namespace = *rng.pick(&NAMESPACES);
-        self.keep_little(rng, namespace, 40, 3);
         let victim = if rng.percent(50) { 0 } else { 1 + rng.range(0, self.cron_jobs.len() as u64) };
+        let namespace = match victim {
+            0 => *rng.pick(&NAMESPACES),
+            place => self.cron_jobs[usize::try_from(place - 1).unwrap()].namespace,
+        };
+        self.keep_little(rng, namespace, 40, 3);
+        let kinds = [(40, F::CreateRefused), (25, F::DeleteRefused), (15, F::StatusRefused), (20, F::LeaseRefused)];
+        // Of one verb, or of one after the other.
+        let only = rng.percent(50).then(|| rng.weighted(&kinds));
         let mut at = self.moment(rng, 3 * MINUTE);
         for number in 400..400 + rng.range(1, 5) {
             let until = (at + rng.range(20, 120) * SECOND).min(self.active - 30 * SECOND);
-            let kind = rng.weighted(&[
-                (40, F::CreateRefused),
-                (25, F::DeleteRefused),
-                (15, F::StatusRefused),
-                (20, F::LeaseRefused),
-            ]);
+            let kind = only.unwrap_or_else(|| rng.weighted(&kinds));
             // A deletion that is answered 404 has nothing to delete.
             let code = *rng.pick(&[403, 409, 422, if kind == F::DeleteRefused { 403 } else { 404 }]);
             if kind == F::LeaseRefused {
@@ -167,11 +168,6 @@ impl Scenario {
                 self.faults.push(Fault::on(number, replica, kind, (at, until), code));
             } else {
                 let fault = Fault::on(number, 0, kind, (at, until), code + 1000 * victim);
-                let namespace = if victim == 0 {
-                    namespace
-                } else {
-                    self.cron_jobs[usize::try_from(victim - 1).unwrap()].namespace
-                };
                 self.faults.push(Fault { namespace: Some(namespace), ..fault });
             }
             at = until - rng.range(0, 3) * SECOND;
@@ -224,7 +220,9 @@ impl Scenario {
         }
         let at = self.moment(rng, 6 * MINUTE);
         let again = rng.range(60, 240) * SECOND;
-        let (stopped, until) = (at + rng.range(0, 20) * SECOND, at + again - rng.range(0, 20) * SECOND);
+        // A controller that does harm is stopped first.
+        let stopped = if rng.percent(30) { at - rng.range(1, 10) * SECOND } else { at + rng.range(0, 20) * SECOND };
+        let until = at + again - rng.range(0, 20) * SECOND;
         for cron_job in 0..self.cron_jobs.len() {
             let later = rng.range(0, 2 * SECOND);
             self.edits.push(Edit { at: at + later, cron_job, action: Action::GiveBack(again) });
