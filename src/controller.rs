@@ -43,7 +43,6 @@ use crate::workqueue::{Priority, WorkQueue};
 mod concurrency_limiter;
 mod conditions;
 pub mod control;
-mod controller_hooks;
 pub mod cron_job_metrics;
 pub(crate) mod cron_job_stats;
 mod decision_log;
@@ -62,14 +61,13 @@ pub mod reconcile;
 pub mod retained;
 mod retry;
 pub mod status;
-pub mod sync;
+mod sync;
 mod takeover;
 pub mod template_budget;
 mod warnings;
 
 use concurrency_limiter::{ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl, Patience};
-use controller_hooks::ControllerHooks;
 use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
@@ -80,7 +78,6 @@ use observation::{Observation, Ownership};
 pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome, Requeue};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
-use sync::sync_cron_job;
 use takeover::Takeover;
 use template_budget::TemplateBudget;
 
@@ -395,7 +392,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.shown = cached;
         observation.view_is_suspect = recollection.is_suspect || recollection.confirmed < epoch;
         observation.publish = self.parts.publish;
-        let is_shared = self.parts.manage == Manage::Annotated;
+        let is_shared = self.is_shared();
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
@@ -407,8 +404,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if recollection.timed_out {
             observation.patience = Patience::Longest;
         }
-        let (hooks, now) = (ControllerHooks { controller: self, epoch }, self.parts.clock.now());
-        let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
+        let outcome = self.sync_cron_job(observation, epoch, self.parts.clock.now()).await;
         if let Some(wait) = open_creates_wait.filter(|_| !matches!(outcome, Outcome::Failed(_))) {
             // Its history is pruned then. A failure is retried anyway.
             self.parts.queue.add_after(key.clone(), wait.to_std().unwrap_or_default());
@@ -439,7 +435,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// The last sync of a CronJob that left the store. If it may have been released to kube-controller-manager, its
     /// pending status is still written: no other process knows of the Jobs started here.
     async fn sync_deleted(&self, key: &ObjectName) -> Outcome {
-        if self.parts.manage == Manage::Annotated
+        if self.is_shared()
             && let Some(uid) = self.memories.pending(key)
         {
             match self.settle_released(key, &uid).await {
@@ -469,9 +465,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.ownership = Ownership::Released { begun: recollection.begun.map(|begun| begun.slot) };
         observation.recalled.carried = recollection.recalled.carried;
         let unanswered = recollection.recalled.pending_create.and_then(|pending| pending.wait);
-        let hooks = ControllerHooks { controller: self, epoch: self.epoch.load(Ordering::Relaxed) };
-        let now = self.parts.clock.now();
-        let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
+        let (epoch, now) = (self.epoch.load(Ordering::Relaxed), self.parts.clock.now());
+        let outcome = self.sync_cron_job(observation, epoch, now).await;
         match unanswered.max(recollection.open_creates_wait) {
             // Its Job may still come.
             Some(wait) if matches!(outcome, Outcome::Done) => Outcome::Requeue(Requeue { slot: now + wait }),
@@ -499,6 +494,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         jobs.retain(|job| job.is_child_of(cron_job) && !is_hidden(job));
         jobs.sort_unstable_by(|a, b| a.name.name.cmp(&b.name.name));
         jobs
+    }
+
+    /// Whether another controller reconciles the CronJobs too, so that one may be released while its Job is being created.
+    fn is_shared(&self) -> bool {
+        self.parts.manage == Manage::Annotated
     }
 
     fn enqueue(&self, key: ObjectName, why: &'static str) {

@@ -21,7 +21,7 @@ use super::external_jobs::Account;
 use super::memory::Memory;
 use super::{Controller, decision_log, reference};
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Manage, NameConflict, Object, ObjectName, ResourceKind};
+use crate::api::{EventType, NameConflict, Object, ObjectName, ResourceKind};
 use crate::cache::{MalformedObject, ResourceEventHandler};
 use crate::workqueue::Priority;
 
@@ -163,7 +163,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.stands_by() {
             return;
         }
-        if self.parts.manage == Manage::Annotated && !is_in_initial_list {
+        if self.is_shared() && !is_in_initial_list {
             let account = Account::handed_over(self.parts.clock.now());
             self.memories.of_name(&cron_job.name, |memory| memory.account = Some(account));
         }
@@ -233,7 +233,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     fn report_malformed(&self, kind: ResourceKind, object: &MalformedObject) {
         self.parts.metrics.malformed_objects_total.with_label_values(&[kind.kind]).inc();
-        if self.parts.manage == Manage::Annotated {
+        if self.is_shared() {
             // The annotation cannot be read, so the owning controller is not known.
             return;
         }
