@@ -72,9 +72,9 @@ use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use heartbeat::Heartbeat;
-use memory::{Memories, Recollection};
+use memory::Memories;
 use namespaces::Namespaces;
-use observation::{Observation, Ownership};
+use observation::{Observation, Ownership, Recalled};
 pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome, Requeue};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
@@ -385,37 +385,31 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         };
         // Before the Jobs are looked at: once the wait is over, the store shows what it waited for.
         let takeover_wait = self.takeover.wait(&key.namespace);
-        let recollection = self.recall(Arc::clone(&cached));
-        let jobs = self.get_jobs_to_be_reconciled(&recollection);
-        let cron_job = recollection.cron_job.in_its_namespace(restriction.as_ref());
-        let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
-        observation.shown = cached;
-        observation.view_is_suspect = recollection.is_suspect || recollection.confirmed < epoch;
+        let mut observation = self.recall(&cached, epoch);
+        observation.jobs = self.get_jobs_to_be_reconciled(&observation);
+        observation.cron_job = observation.cron_job.in_its_namespace(restriction.as_ref());
         observation.publish = self.parts.publish;
         let is_shared = self.is_shared();
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        let repeated = recollection.recalled.pending_create.and_then(|pending| pending.repeated_wait());
-        let open_creates_wait = recollection.open_creates_wait.max(repeated);
-        observation.open_creates_wait = takeover_wait.max(recollection.open_creates_wait);
-        observation.recalled = recollection.recalled;
+        let repeated = observation.recalled.pending_create.and_then(|pending| pending.repeated_wait());
+        let open_creates_wait = observation.open_creates_wait.max(repeated);
+        observation.open_creates_wait = takeover_wait.max(observation.open_creates_wait);
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
-        if recollection.timed_out {
-            observation.patience = Patience::Longest;
-        }
+        let had_timed_out = observation.patience == Patience::Longest;
         let outcome = self.sync_cron_job(observation, epoch, self.parts.clock.now()).await;
         if let Some(wait) = open_creates_wait.filter(|_| !matches!(outcome, Outcome::Failed(_))) {
             // Its history is pruned then. A failure is retried anyway.
             self.parts.queue.add_after(key.clone(), wait.to_std().unwrap_or_default());
         }
-        self.remember_patience(key, &outcome, recollection.timed_out);
+        self.remember_patience(key, &outcome, had_timed_out);
         outcome
     }
 
-    fn recall(&self, cached: Arc<CronJob>) -> Recollection {
-        let namespace = Arc::clone(&cached.name.namespace);
-        self.memories.recall(cached, || self.parts.jobs.last_resource_version(&namespace).unwrap_or_default())
+    fn recall(&self, cached: &Arc<CronJob>, epoch: u64) -> Observation {
+        let shown = || self.parts.jobs.last_resource_version(&cached.name.namespace).unwrap_or_default();
+        self.memories.recall(cached, self.parts.local_zone, epoch, shown)
     }
 
     /// After a request timed out, the next attempt gets more time.
@@ -459,15 +453,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.parts.manage.takes(&mut CronJob::clone(&live)) {
             return Outcome::Failed(Failure::HandedOverAgain(key.clone()));
         }
-        let recollection = self.recall(live);
-        let jobs = self.get_jobs_to_be_reconciled(&recollection);
-        let mut observation = Observation::new(recollection.cron_job, jobs, self.parts.local_zone);
-        observation.ownership = Ownership::Released { begun: recollection.begun.map(|begun| begun.slot) };
-        observation.recalled.carried = recollection.recalled.carried;
-        let unanswered = recollection.recalled.pending_create.and_then(|pending| pending.wait);
         let (epoch, now) = (self.epoch.load(Ordering::Relaxed), self.parts.clock.now());
+        let known = self.recall(&live, epoch);
+        let jobs = self.get_jobs_to_be_reconciled(&known);
+        let mut observation = Observation::new(known.cron_job, jobs, self.parts.local_zone);
+        observation.ownership = Ownership::Released { begun: known.recalled.begun };
+        observation.recalled.carried = known.recalled.carried;
+        let unanswered = known.recalled.pending_create.and_then(|pending| pending.wait);
         let outcome = self.sync_cron_job(observation, epoch, now).await;
-        match unanswered.max(recollection.open_creates_wait) {
+        match unanswered.max(known.open_creates_wait) {
             // Its Job may still come.
             Some(wait) if matches!(outcome, Outcome::Done) => Outcome::Requeue(Requeue { slot: now + wait }),
             _ => outcome,
@@ -479,8 +473,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// the watch shows in between would otherwise be in neither.
     ///
     /// Matches upstream `getCronJobJobsByIndexer`, which has no order.
-    fn get_jobs_to_be_reconciled(&self, recollection: &Recollection) -> Vec<Arc<Job>> {
-        let Recollection { cron_job, created, deleted, .. } = recollection;
+    fn get_jobs_to_be_reconciled(&self, observation: &Observation) -> Vec<Arc<Job>> {
+        let Observation { cron_job, recalled: Recalled { created, deleted, .. }, .. } = observation;
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
