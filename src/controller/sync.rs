@@ -434,7 +434,7 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
         let cron_job = template.as_ref().map_or(cron_job, |template| &template.cron_job);
         let announce = || control.traceparent(cron_job, name, slot);
         let traceparent = cron_job.limits().slot_in_pod.then(announce).flatten();
-        let body = match job_from_template(cron_job, slot, observation.local_zone, traceparent.as_deref()) {
+        let body = match job_from_template(cron_job, slot, observation.local_zone, None, traceparent.as_deref()) {
             Ok(body) => body,
             Err(error) => return CreateReply::BadTemplate(error.to_string()),
         };
