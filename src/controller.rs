@@ -76,7 +76,7 @@ use memory::Memories;
 use namespaces::Namespaces;
 use observation::{Observation, Ownership, Recalled};
 pub use pending_status::LONGEST_CREATE;
-use plan::{Failure, Outcome, Requeue};
+use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
 use takeover::Takeover;
 use template_budget::TemplateBudget;
@@ -335,25 +335,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let signal = outcome.as_ref().map_or(Signal::Neutral, |outcome| retry::signal(outcome, start.elapsed()));
         self.adjust_limits(key, attempt, signal);
         match outcome {
-            Ok(Outcome::Done) => {
-                self.parts.queue.forget(key);
-                self.wait_for_the_past(key);
-                decision_log::done();
-            }
-            Ok(Outcome::Again) => self.requeue_at_once(key, "more Jobs to look for"),
             // The template budget enqueues the key again.
             Ok(Outcome::AwaitTemplate) => {}
-            Ok(Outcome::Requeue(requeue)) => {
-                self.parts.queue.forget(key);
-                self.requeue_at_slot(key, requeue.slot);
-            }
-            Ok(Outcome::SettleLater { next }) => {
-                self.requeue_at_once(key, "status to write");
-                if let Some(next) = next {
-                    self.requeue_at_slot(key, next.slot);
-                }
-            }
             Ok(Outcome::Failed(failure)) => self.retry(key, &failure),
+            Ok(outcome) => self.requeue(key, &outcome),
             Err(_) => {
                 self.back_off_after_panic(key);
                 self.keep_next_slot(key);
@@ -463,7 +448,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let outcome = self.sync_cron_job(observation, epoch, now).await;
         match unanswered.max(known.open_creates_wait) {
             // Its Job may still come.
-            Some(wait) if matches!(outcome, Outcome::Done) => Outcome::Requeue(Requeue { slot: now + wait }),
+            Some(wait) if matches!(outcome, Outcome::Done) => Outcome::Requeue(now + wait),
             _ => outcome,
         }
     }
@@ -502,15 +487,25 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    fn requeue_at_once(&self, key: &ObjectName, why: &'static str) {
+    /// Requeues a key whose sync succeeded.
+    fn requeue(&self, key: &ObjectName, outcome: &Outcome) {
         self.parts.queue.forget(key);
-        decision_log::requeued(why);
-        self.parts.queue.add(key.clone());
-    }
-
-    fn requeue_at_slot(&self, key: &ObjectName, slot: DateTime<Utc>) {
-        decision_log::requeued_at(slot);
-        self.parts.queue.add_at(key.clone(), slot);
+        let at_once = match outcome {
+            Outcome::Again => Some("more Jobs to look for"),
+            Outcome::SettleLater { .. } => Some("status to write"),
+            _ => None,
+        };
+        if let Some(why) = at_once {
+            decision_log::requeued(why);
+            self.parts.queue.add(key.clone());
+        }
+        if let Some(slot) = outcome.next_slot() {
+            decision_log::requeued_at(slot);
+            self.parts.queue.add_at(key.clone(), slot);
+        } else if at_once.is_none() {
+            self.wait_for_the_past(key);
+            decision_log::done();
+        }
     }
 
     /// Sets a timer that is due only if the wall clock is set back: a policy may have ended the schedule, and a clock that

@@ -23,9 +23,7 @@ use super::external_jobs::Account;
 use super::memory::Memory;
 use super::observation::{CreateReply, DeleteReply, Observation};
 use super::pending_status::LONGEST_CREATE;
-use super::plan::{
-    Attempt, Attempted, Event, Failure, Lookup, Note, Outcome, Propagation, Requeue, Settlement, Then, Victim,
-};
+use super::plan::{Attempt, Attempted, Event, Failure, Lookup, Note, Outcome, Propagation, Settlement, Then, Victim};
 use super::reconcile::{Conclusion, Decision, conclude, decide, is_too_late};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
@@ -47,14 +45,6 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
 /// How long one may take whose next slot is due already.
 const SHORTEST_SETTLING: Duration = Duration::from_secs(1);
-
-/// A CronJob with a long template, as it was read to create a Job. Dropped when the create is answered.
-#[derive(Debug)]
-struct LongTemplate {
-    cron_job: Arc<CronJob>,
-    /// `None` where the cached template was short.
-    _reservation: Option<Reservation>,
-}
 
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// Reconciles one CronJob as it was observed; its sync began in `epoch`. All decisions are made at time `now`, by [`decide`]
@@ -308,8 +298,9 @@ struct Starting<'a, C> {
     controller: &'a Controller<C>,
     /// The epoch in which the sync began.
     epoch: u64,
-    /// The template to create a Job from, if it is long and was read.
-    template: Option<LongTemplate>,
+    /// The CronJob as it was read to create a Job, if its template is long. Its reservation, if the cached template was long, too,
+    /// is dropped with it when the create is answered.
+    template: Option<(Arc<CronJob>, Option<Reservation>)>,
 }
 
 impl<C: JobControl + CronJobControl> Starting<'_, C> {
@@ -365,7 +356,7 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
         Some(reply.map(|live| {
             let cached = live.for_cache();
             let is_long = cached.spec.job_template.omitted_bytes().is_some();
-            self.template = is_long.then_some(LongTemplate { cron_job: live, _reservation: reservation });
+            self.template = is_long.then_some((live, reservation));
             restriction.map_or_else(|| Arc::clone(&cached), |restriction| Arc::new(cached.restricted(&restriction)))
         }))
     }
@@ -431,7 +422,7 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
         slot: DateTime<Utc>,
     ) -> CreateReply {
         let (template, control) = (self.template.take(), &self.controller.parts.control);
-        let cron_job = template.as_ref().map_or(cron_job, |template| &template.cron_job);
+        let cron_job = template.as_ref().map_or(cron_job, |(whole, _)| whole);
         let announce = || control.traceparent(cron_job, name, slot);
         let traceparent = cron_job.limits().slot_in_pod.then(announce).flatten();
         let body = match job_from_template(cron_job, slot, observation.local_zone, None, traceparent.as_deref()) {
@@ -454,8 +445,8 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
 }
 
 /// How long a sync may continue once it has no Job left to start.
-fn settling_time(next: Option<Requeue>, now: DateTime<Utc>) -> Duration {
-    let until_next = |next: Requeue| (next.slot - now).to_std().unwrap_or(SHORTEST_SETTLING);
+fn settling_time(next: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Duration {
+    let until_next = |next: DateTime<Utc>| (next - now).to_std().unwrap_or(SHORTEST_SETTLING);
     next.map_or(LONGEST_SETTLING, until_next).min(LONGEST_SETTLING)
 }
 

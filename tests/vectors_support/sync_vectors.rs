@@ -207,9 +207,7 @@ fn compare_result(row: &Row, outcome: &Outcome) -> Result<(), String> {
     let (verdict, nanos) = match outcome {
         Outcome::Done => (Verdict::Done, None),
         Outcome::Failed(_) => (Verdict::RateLimited, None),
-        Outcome::Requeue(requeue) => {
-            (Verdict::RequeueAfter, (requeue.slot + UPSTREAM_DELTA - row.now).num_nanoseconds())
-        }
+        Outcome::Requeue(at) => (Verdict::RequeueAfter, (*at + UPSTREAM_DELTA - row.now).num_nanoseconds()),
         Outcome::Again => return Err("no status names so many Jobs".to_owned()),
         Outcome::AwaitTemplate => return Err("no template is long".to_owned()),
         Outcome::SettleLater { .. } => return Err("the status was left for later twice".to_owned()),

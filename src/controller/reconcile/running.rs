@@ -18,7 +18,7 @@ use crate::api::{EventType, ObjectName, Uid};
 use crate::controller::messages::{
     PAUSED, RUN_STUCK, already_active, at_max_concurrent, paused, run_stuck, still_replacing, stuck_runs_linger,
 };
-use crate::controller::plan::{Attempt, Outcome, Propagation, Requeue, Skip, Then, Verdict, Victim};
+use crate::controller::plan::{Attempt, Outcome, Propagation, Skip, Then, Verdict, Victim};
 
 /// How many stuck Jobs that were deleted may still exist.
 const LINGERING: usize = 3;
@@ -330,13 +330,13 @@ impl Sync<'_> {
     }
 
     pub(super) fn wait_for_next_slot(&self, schedule: &Evaluation<'_>) -> Outcome {
-        self.next_slot(schedule).map_or(Outcome::Done, |slot| Outcome::Requeue(Requeue { slot }))
+        self.next_slot(schedule).map_or(Outcome::Done, Outcome::Requeue)
     }
 
     /// Requeues at the next slot, or at `time` if that is earlier and in the future.
     fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Evaluation<'_>) -> Outcome {
         let outcome = self.wait_for_next_slot(schedule);
         let Some(time) = time.filter(|time| *time > self.now) else { return outcome };
-        Outcome::Requeue(Requeue { slot: outcome.next_slot().map_or(time, |next| next.slot.min(time)) })
+        Outcome::Requeue(outcome.next_slot().map_or(time, |next| next.min(time)))
     }
 }
