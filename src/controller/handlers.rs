@@ -147,15 +147,17 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// A Job is gone. Matches upstream `deleteJob`.
     fn delete_job(&self, last: &Arc<Job>) {
         let is_own_deletion = self.memories.job_gone(last);
-        self.remember_slot(last);
-        if last.finished.is_some()
-            && !is_own_deletion
-            && !self.stands_by()
-            && let Some(cron_job) = self.resolve_controller_ref(last)
+        let Some(cron_job) = self.resolve_controller_ref(last) else { return };
+        // It no longer shows that its slot was taken.
+        if let Some(slot) = last.slot_of(&cron_job)
+            && cron_job.status.last_schedule_time < Some(slot)
         {
+            self.memories.change(&cron_job, |known| known.own.slot_taken(slot));
+        }
+        if last.finished.is_some() && !is_own_deletion && !self.stands_by() {
             self.memories.change(&cron_job, |known| known.own.job_vanished(last));
         }
-        self.enqueue_owner(last, "Job deleted");
+        self.enqueue(cron_job.name.clone(), "Job deleted");
     }
 
     /// A CronJob is new. No sync has seen it yet, and it may be overdue, so it goes before keys that only wait to be settled.
@@ -169,16 +171,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         decision_log::queued(&cron_job.name, "CronJob added");
         self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
-    }
-
-    /// Remembers the slot of a deleted Job, which no longer shows that the slot was taken.
-    fn remember_slot(&self, job: &Job) {
-        let Some(cron_job) = self.resolve_controller_ref(job) else { return };
-        if let Some(slot) = job.slot_of(&cron_job)
-            && cron_job.status.last_schedule_time < Some(slot)
-        {
-            self.memories.change(&cron_job, |known| known.own.slot_taken(slot));
-        }
     }
 
     /// Whether another controller made a Job of `slot` that the watch shows now.

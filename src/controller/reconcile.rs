@@ -162,8 +162,16 @@ impl<'a> Sync<'a> {
         }
         let before = self.count_slots();
         self.adopt_own_children();
-        self.tell_of_passed_slots(before);
-        self.adopt_begun_job()?;
+        if let Some(before) = before {
+            self.tell_of_passed_slots(before);
+        }
+        if let Ownership::Released { begun: Some(slot) } = self.observation.ownership {
+            // Its create has no known result. Where creates may still be sent, another one answers this instead.
+            let name = self.job_of(slot);
+            if !self.observation.jobs.iter().any(|job| job.name == name) {
+                self.adopt_live(&name, slot)?;
+            }
+        }
         self.leave_out_pruned_jobs();
         self.walk_children()?;
         if self.drop_missing_jobs()?.is_break() {
@@ -191,17 +199,6 @@ impl<'a> Sync<'a> {
                 self.draft.adopt(job, slot);
             }
         }
-    }
-
-    /// Looks up the Job of a released CronJob whose create has no known result. Where creates may still be sent,
-    /// another create answers this instead.
-    fn adopt_begun_job(&mut self) -> Decided<()> {
-        let Ownership::Released { begun: Some(slot) } = self.observation.ownership else { return Ok(()) };
-        let name = self.job_of(slot);
-        if self.observation.jobs.iter().any(|job| job.name == name) {
-            return Ok(());
-        }
-        self.adopt_live(&name, slot)
     }
 
     /// Adopts the Job of that name, if it is there and a child.
@@ -236,7 +233,10 @@ impl<'a> Sync<'a> {
             return self.wait_for_an_edit(Skip::Invalid);
         }
         if cron_job.spec.suspend {
-            self.warn_of_handover();
+            // Where no CronJob is shared this counts, although one that is handed over has it only for the in-tree controller.
+            if self.observation.ownership == Ownership::Exclusive && Standing::of(cron_job, false).is_handed_over() {
+                self.hourly_event(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
+            }
             return self.wait_for_an_edit(Skip::Suspended);
         }
         if let Some(restriction) = cron_job.restriction()
@@ -273,8 +273,10 @@ impl<'a> Sync<'a> {
 
     /// Chooses among the due slots.
     fn choose_slot(&mut self, schedule: &Evaluation<'_>) -> Decided<Choose> {
-        let is_paused = self.is_paused();
-        self.warn_of_overtaken_slots(schedule);
+        let is_paused = self.limits.pause_after_failures.is_some_and(|limit| self.is_paused(limit));
+        if let Some(most) = self.limits.backlog.filter(|most| *most > 0) {
+            self.warn_of_overtaken_slots(most, schedule);
+        }
         Ok(match self.find_starts(schedule, true) {
             // The Event about the freeze says why nothing starts.
             Err(_) if self.is_frozen() => {
@@ -334,7 +336,7 @@ impl<'a> Sync<'a> {
             self.draft.verdict = Verdict::NothingDue;
             return Ok(ControlFlow::Break(self.wait_for_next_slot(schedule)));
         }
-        if let Some(blocker) = self.blocker() {
+        if let Some(blocker) = self.blocker(slot) {
             return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
         self.draft.startable = Some(slot);
@@ -348,7 +350,7 @@ impl<'a> Sync<'a> {
             }
             return Ok(earlier);
         }
-        if let Some(blocker) = self.blocker() {
+        if let Some(blocker) = self.blocker(slot) {
             return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
         let last = self.draft.status.last_schedule_time;
@@ -434,14 +436,6 @@ impl<'a> Sync<'a> {
         let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
         let next = self.wait_for_next_slot(schedule).next_slot();
         Outcome::Requeue(next.map_or(back, |next| next.min(back)))
-    }
-
-    /// Where no CronJob is shared, `spec.suspend` counts, although one that is handed over has it only for the in-tree controller.
-    fn warn_of_handover(&mut self) {
-        let cron_job = self.draft.base;
-        if self.observation.ownership == Ownership::Exclusive && Standing::of(cron_job, false).is_handed_over() {
-            self.hourly_event(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
-        }
     }
 
     /// Only an edit of the CronJob, or a clock that is set back, starts the next sync.

@@ -43,8 +43,7 @@ impl Sync<'_> {
     }
 
     /// Says that slots were waiting when another controller started a newer one.
-    pub(super) fn warn_of_overtaken_slots(&mut self, schedule: &Evaluation<'_>) {
-        let Some(most) = self.limits.backlog.filter(|most| *most > 0) else { return };
+    pub(super) fn warn_of_overtaken_slots(&mut self, most: usize, schedule: &Evaluation<'_>) {
         let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
         let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };
         // This controller starts the oldest first.
@@ -135,7 +134,7 @@ impl Sync<'_> {
     pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         self.hourly_event(EventType::Normal, PASSED_OVER, passed_over(0));
         self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
-        if self.blocker().is_none() {
+        if self.blocker(slot).is_none() {
             self.draft.counted(self.draft.base.counted_at(slot));
         }
         self.wait_for_next_slot(schedule)

@@ -14,7 +14,7 @@ use schedule::missed::Missed;
 use super::backlog::blocked;
 use super::{Course, Sync};
 use crate::api::batch_v1::Job;
-use crate::api::{ApiError, Uid};
+use crate::api::{ApiError, Publish, Uid};
 use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, history_victims, newest_unrecorded};
 use crate::controller::messages::{FROZEN, HANDED_OVER, PAUSED, RUN_STUCK};
@@ -91,7 +91,7 @@ impl Conclusion<'_> {
         for job in prune.iter().filter(|job| sync.left_out.contains(&job.uid)) {
             sync.draft.ended(job);
         }
-        if !is_put_off {
+        if !is_put_off && sync.observation.publish != Publish::default() {
             sync.publish(&outcome);
         }
         let more = prune.len().saturating_sub(MOST_PRUNED);
