@@ -85,7 +85,8 @@ async fn sync_all(client: &kube::Client, control: &RealControl) -> Result<(), St
             }
         }
         controller.sync(&name).await;
-        for event in std::mem::take(&mut *diary.0.lock().unwrap()) {
+        let events = std::mem::take(&mut *diary.0.lock().unwrap());
+        for event in events {
             if let Err(why) = post(client, &unchanged.base, &event).await {
                 eprintln!("{name}: {why}");
             }
