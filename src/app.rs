@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock};
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all, select_all};
+use futures::future::{BoxFuture, join_all};
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -73,8 +73,6 @@ const PAUSE_AT_DUE: Duration = Duration::from_millis(250);
 
 /// How many events may wait: a burst of thousands of CronJobs records as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
-/// For how long more the caches of the other controllers are waited for.
-const OTHER_CACHES: Duration = Duration::from_secs(10);
 
 /// How many events are written concurrently once no more urgent work is left: the next burst may come within a minute.
 const EVENTS_IN_FLIGHT: usize = 16;
@@ -483,13 +481,6 @@ impl Controllers {
             }
         };
         unless_one_ends(&mut informers, led).await
-    }
-
-    /// Waits until the caches are synced: all, or ten seconds after those of the first controller, since a kind may not be served. A
-    /// replica that cannot work yet leaves the lease to one that can: after an outage, to the one that has its caches.
-    async fn can_work(&self) {
-        let synced = self.instances.iter().map(|instance| instance.synced().boxed());
-        let _ = tokio::time::timeout(OTHER_CACHES, join_all(select_all(synced).await.2)).await;
     }
 
     /// Works until `stop`, then writes the pending events while time remains and this process leads. No more events follow.

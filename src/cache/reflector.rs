@@ -154,6 +154,9 @@ impl<T: Object> Reflector<T> {
         let failure = error.cause.failure(operation);
         let is_unserved = matches!(&error.cause, Cause::Status(status) if status.code == 404);
         let is_known = std::mem::replace(&mut self.is_unserved, is_unserved) && is_unserved;
+        if is_unserved {
+            self.mirror.store.not_served();
+        }
         let goes_on_at_once = matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired()) || goes_on_at_once;
         // What goes on at once makes no later wait longer.

@@ -52,6 +52,8 @@ pub struct Store<T> {
     unsynced: Counter,
     /// How many scopes have neither their first list nor the server's refusal of it.
     unanswered: Counter,
+    /// How many lists were answered by that the kind is not served.
+    unserved: Counter,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,7 @@ impl<T: Object> Store<T> {
             contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
             unsynced: Counter::new(scopes.len() as u64),
             unanswered: Counter::new(scopes.len() as u64),
+            unserved: Counter::default(),
             scopes,
         }
     }
@@ -248,6 +251,11 @@ impl<T: Object> Store<T> {
         self.unanswered.wait_for(|unanswered| unanswered == 0).await;
         let scopes = self.scopes.len() as u64;
         self.unsynced.wait_for(|unsynced| unsynced == 0 || unsynced < scopes).await;
+    }
+
+    /// Waits until the server says that it does not serve the kind.
+    pub async fn wait_until_unserved(&self) {
+        self.unserved.wait_for(|answers| answers > 0).await;
     }
 
     /// Whether the first list of the scope of `namespace` is in the store; true for a namespace outside every scope.
@@ -395,6 +403,11 @@ impl<T: Object> Store<T> {
         if !self.scopes[scope].is_refused.swap(false, Ordering::SeqCst) {
             self.unanswered.decrement();
         }
+    }
+
+    /// Records that the server does not serve the kind.
+    pub(super) fn not_served(&self) {
+        self.unserved.increment();
     }
 
     /// Records that a list of scope number `scope` was refused.

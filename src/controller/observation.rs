@@ -3,7 +3,7 @@
 //! Guarantees: what a sync reads is added to its [`Observation`], and nothing is removed or changed. Deciding again therefore
 //! reaches the same point and continues from there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use apimachinery::steps;
@@ -15,7 +15,7 @@ use super::plan::Memo;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::CountedFrom;
-use crate::api::{ApiError, ObjectName, Publish};
+use crate::api::{ApiError, ObjectName, Publish, Uid};
 
 /// The answer to a deletion.
 pub type DeleteReply = Result<(), ApiError>;
@@ -74,13 +74,20 @@ impl PendingCreate {
 /// What earlier syncs of this process left about one CronJob.
 #[derive(Clone, Debug, Default)]
 pub struct Recalled {
+    /// Jobs that they created and the cache does not show yet.
+    pub created: Vec<Arc<Job>>,
+    /// Jobs that they deleted and the cache may still show.
+    pub deleted: HashSet<Uid>,
     /// What the last one noted.
     pub memo: Memo,
     /// Status edits that an earlier sync decided and did not write, with the newest slot that had its Job.
     pub carried: Edits,
     /// A record of decided slots that an edit has removed, if no sync has decided since; `carried` has it, too.
     pub record_removed: Option<Box<CountedFrom>>,
-    /// The last create that this process sent, if its result is not known.
+    /// The slot of the last create that this process sent, until its result is known; for a CronJob shared with another
+    /// controller, until the status lists it.
+    pub begun: Option<DateTime<Utc>>,
+    /// That create, if its result is not known.
     pub pending_create: Option<PendingCreate>,
     /// Finished Jobs that were deleted before a sync saw them finished.
     pub vanished: Vec<Arc<Job>>,

@@ -16,6 +16,10 @@ fn no_connection() -> Cause {
     Cause::Send(Box::new(transport()))
 }
 
+fn no_answer() -> Cause {
+    Cause::Send(Box::new(kube::Error::Service(Box::new(DeadlineError::Answer))))
+}
+
 fn cut_off(millis: u64) -> Cause {
     Cause::CutOff { after: Duration::from_millis(millis), source: Box::new(transport()) }
 }
@@ -131,6 +135,7 @@ fn each_failure_has_its_wait() {
         ("a version from the future", Watch, too_large(), Other),
         ("a missing right", List, status(403, ""), Passing),
         ("a list that is not answered in time", List, Cause::Timeout(second), Passing),
+        ("a list without headers", List, no_answer(), Passing),
         ("a watch that is not answered in time", Watch, Cause::Timeout(second), Passing),
         ("a list that breaks off", List, read(), Other),
         ("a watch that is cut off at once", Watch, cut_off(9), Other),

@@ -27,7 +27,7 @@ use super::watch::{Change, End, JobWatch};
 use super::{Step, Tally};
 use crate::api::backfill::{Backfill, Begun, Record};
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
-use crate::api::job_template::backfill_job;
+use crate::api::job_template::job_from_template;
 use crate::api::policy::{BACKFILL, PolicyOptions};
 use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
@@ -335,7 +335,7 @@ impl Run<'_> {
         let what = format!("create Job {}/{name}", self.place.namespace);
         let failed = |cause: String| WriteError { what: what.clone(), cause };
         let trace = traceparent();
-        let body = backfill_job(cron_job, slot, self.question.zone, &self.next.id, trace.as_deref());
+        let body = job_from_template(cron_job, slot, self.question.zone, Some(&self.next.id), trace.as_deref());
         let body = body.map_err(|error| failed(error.to_string()))?;
         let collection = self.place.controller_kind.child.path(Some(self.place.namespace));
         for _ in 0..TRIES {

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use schedule::Zone;
 use serde_json::json;
 
-use super::{Memories, Recollection};
+use super::Memories;
 use crate::api::batch_v1::{CronJob, Job};
+use crate::controller::control::Patience;
+use crate::controller::observation::Observation;
 use crate::controller::retained::Retained;
 use crate::controller::status::{Draft, Edits};
 use crate::controller::tests::objects;
@@ -36,17 +39,18 @@ fn fill(memories: &Memories, owner: &Arc<CronJob>) {
 }
 
 /// What a sync of this version is told.
-fn recall(memories: &Memories, cached: &Arc<CronJob>) -> Recollection {
-    memories.recall(Arc::clone(cached), String::new)
+fn recall(memories: &Memories, cached: &Arc<CronJob>) -> Observation {
+    memories.recall(cached, Zone::UTC, 4, String::new)
 }
 
-fn is_known(recalled: &Recollection) -> [bool; 6] {
+fn is_known(observation: &Observation) -> [bool; 6] {
+    let recalled = &observation.recalled;
     [
         !recalled.created.is_empty(),
         !recalled.deleted.is_empty(),
-        !recalled.recalled.vanished.is_empty(),
-        !recalled.recalled.carried.is_empty(),
-        recalled.recalled.memo.name_taken.is_some(),
+        !recalled.vanished.is_empty(),
+        !recalled.carried.is_empty(),
+        recalled.memo.name_taken.is_some(),
         recalled.begun.is_some(),
     ]
 }
@@ -55,12 +59,15 @@ fn is_known(recalled: &Recollection) -> [bool; 6] {
 async fn what_is_known_of_a_cron_job_goes_as_a_whole_with_the_first_sync_of_a_later_one() {
     let (memories, old, new) = (Memories::default(), cron_job("old", "10"), cron_job("new", "20"));
     fill(&memories, &old);
-    memories.of_name(&old.name, |memory| (memory.confirmed, memory.timed_out) = (3, true));
+    memories.of_name(&old.name, |memory| (memory.confirmed, memory.timed_out) = (4, true));
     assert_eq!(is_known(&recall(&memories, &old)), [true; 6], "it is no predecessor of itself");
     let recalled = recall(&memories, &new);
     assert_eq!(is_known(&recalled), [false; 6]);
     assert_eq!(recalled.cron_job.resource_version, new.resource_version);
-    assert_eq!((recalled.confirmed, recalled.timed_out), (3, true), "this belongs to the name");
+    let of_name = (recalled.view_is_suspect, recalled.patience);
+    assert_eq!(of_name, (false, Patience::Longest), "this belongs to the name");
+    memories.of_name(&old.name, |memory| memory.confirmed = 3);
+    assert!(recall(&memories, &new).view_is_suspect);
     assert!(!memories.knows(&old.name, &old.uid));
     assert_eq!((memories.last_commit(), memories.open(), memories.unseen()), (None, vec![], vec![]));
     memories.forget(&old.name);

@@ -76,7 +76,7 @@ fn reasons(settlement: &Settlement) -> Vec<&'static str> {
 
 fn requeued_at(settlement: &Settlement) -> Option<DateTime<Utc>> {
     match settlement.outcome {
-        Outcome::Requeue(requeue) => Some(requeue.slot),
+        Outcome::Requeue(at) => Some(at),
         _ => None,
     }
 }
