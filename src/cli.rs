@@ -2,7 +2,7 @@
 //!
 //! Guarantees: pure modules compute every answer, with the time passed in. They use the parser, the slot search and the
 //! `reconcile` of the controller, so that an answer matches the controller's behaviour. Only `trigger`, `suspend`, `resume`,
-//! `freeze`, `thaw`, `backfill`, `migrate handover` and `migrate takeback` write to a cluster.
+//! `freeze`, `thaw`, `backfill` and, of `migrate`, `handover`, `takeback` and `skip-missed` write to a cluster.
 //! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
 pub mod backfill;
@@ -78,6 +78,8 @@ pub enum Command {
     MigrateCheck(Scope, migrate::Account, ControllerFlags, Format),
     /// Hand CronJobs over to this controller, or take them back.
     Handover(Scope, migrate::Request, ControllerFlags, Format),
+    /// Let no slot of CronJobs before a time count.
+    SkipMissed(Scope, migrate::skip_missed::Request, ControllerFlags, Format),
     /// Start a Job of a CronJob.
     Trigger(Target, Box<trigger::Request>),
     /// Suspend a CronJob, or resume it.
@@ -125,6 +127,9 @@ pub enum CliError {
     /// A page cannot be written.
     #[error(transparent)]
     GeneratedFile(#[from] generated_files::FileError),
+    /// The command line does not fit the cluster; the exit code is that of a wrong command line.
+    #[error("{0}")]
+    Usage(String),
     /// The async runtime cannot start.
     #[error("starting the runtime: {0}")]
     Runtime(std::io::Error),
@@ -194,8 +199,10 @@ pub fn run(
             Ok(Answer { text: render(&findings, *format), is_good: findings.changes_nothing() })
         }
         Command::Handover(scope, request, flags, format) => {
-            let handovers = wait(migrate::hand_over(scope, request, flags, clock))?;
-            Ok(Answer { text: render(&handovers, *format), is_good: handovers.is_good() })
+            Ok(changed(&wait(migrate::hand_over(scope, request, flags, clock))?, *format))
+        }
+        Command::SkipMissed(scope, request, flags, format) => {
+            Ok(changed(&wait(migrate::skip_missed::skip_missed(scope, request, flags, clock))?, *format))
         }
         Command::Trigger(target, request) => wait(trigger::trigger(target, request, clock, print)),
         Command::SetFrozen(scope, request, flags, format) => {
@@ -214,6 +221,10 @@ pub fn run(
 fn wait<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(CliError::Runtime)?.block_on(work)
+}
+
+fn changed(changes: &migrate::Changes, format: Format) -> Answer {
+    Answer { text: render(changes, format), is_good: changes.is_good() }
 }
 
 /// Checks manifests.
