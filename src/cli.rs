@@ -195,19 +195,17 @@ pub fn run(
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
         Command::MigrateCheck(scope, account, flags, format) => {
-            let findings = wait(migrate::check(scope, account, flags, clock))?;
-            Ok(Answer { text: render(&findings, *format), is_good: findings.changes_nothing() })
+            judged(migrate::check(scope, account, flags, clock), *format, migrate::Findings::changes_nothing)
         }
         Command::Handover(scope, request, flags, format) => {
-            Ok(changed(&wait(migrate::hand_over(scope, request, flags, clock))?, *format))
+            judged(migrate::hand_over(scope, request, flags, clock), *format, migrate::Changes::is_good)
         }
         Command::SkipMissed(scope, request, flags, format) => {
-            Ok(changed(&wait(migrate::skip_missed::skip_missed(scope, request, flags, clock))?, *format))
+            judged(migrate::skip_missed(scope, request, flags, clock), *format, migrate::Changes::is_good)
         }
         Command::Trigger(target, request) => wait(trigger::trigger(target, request, clock, print)),
         Command::SetFrozen(scope, request, flags, format) => {
-            let outcome = wait(freeze::set_frozen(scope, request, flags, clock))?;
-            Ok(Answer { text: render(&outcome, *format), is_good: outcome.is_good() })
+            judged(freeze::set_frozen(scope, request, flags, clock), *format, freeze::Outcome::is_good)
         }
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
@@ -221,10 +219,6 @@ pub fn run(
 fn wait<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(CliError::Runtime)?.block_on(work)
-}
-
-fn changed(changes: &migrate::Changes, format: Format) -> Answer {
-    Answer { text: render(changes, format), is_good: changes.is_good() }
 }
 
 /// Checks manifests.
@@ -244,6 +238,16 @@ fn checked(
     let report = check::check_by(&sources, &policies, rules, clock.now());
     let report = report.leaving_out(left_out).without(&unreadable);
     Ok(Answer { text: report.render(format), is_good: !report.fails(rules) })
+}
+
+/// A report that decides the exit code.
+fn judged<T: Report>(
+    work: impl Future<Output = Result<T, CliError>>,
+    format: Format,
+    is_good: fn(&T) -> bool,
+) -> Result<Answer, CliError> {
+    let report = wait(work)?;
+    Ok(Answer { text: render(&report, format), is_good: is_good(&report) })
 }
 
 fn report<T: Report>(work: impl Future<Output = Result<T, CliError>>, format: Format) -> Result<Answer, CliError> {

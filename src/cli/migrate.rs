@@ -31,6 +31,7 @@ pub use read::Cluster;
 pub(crate) use read::in_tree_wrote;
 use read::{LEASES, Seen, read_if_allowed};
 pub use rights::Account;
+pub use skip_missed::skip_missed;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Scope};

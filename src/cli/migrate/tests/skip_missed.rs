@@ -13,11 +13,14 @@ use crate::cli::next::cron_jobs::Given;
 /// A minute before the clock of [`World`].
 const TIME: &str = "2026-11-20T02:59:00Z";
 
+/// What it is, `not-before` and `not-after`, and what is decided or named.
+type Row = (&'static str, Option<&'static str>, Option<&'static str>, Result<Bound, &'static str>);
+
 #[test]
 fn bound_is_set_unless_it_is_later_or_cannot_be_read() {
     let set = |leaves_none| Ok(Bound::Set { to: instant(TIME), leaves_none });
     let later = |time| Ok(Bound::Later(instant(time)));
-    let rows: [(&str, Option<&str>, Option<&str>, Result<Bound, &str>); 11] = [
+    let rows: [Row; 11] = [
         ("none", None, None, set(false)),
         ("of last year", Some("2025-11-20T02:59:00Z"), None, set(false)),
         ("a second before", Some("2026-11-20T02:58:59Z"), None, set(false)),
