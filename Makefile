@@ -5,6 +5,7 @@ VERSIONED = -s -w -X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES) -X $(VERSION_PA
 	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 FIXTURE := tests/controlplane/bin/$(KUBERNETES)/controlplane
 KUBECTL := tests/controlplane/bin/$(KUBERNETES)/kubectl
+ETCDUTL := tests/controlplane/bin/$(KUBERNETES)/etcdutl
 export CONTROLPLANE_BIN ?= $(CURDIR)/$(FIXTURE)
 PAIRED := benches/paired/bin/paired
 CONFORMANCE := tests/conformance/bin
@@ -205,7 +206,7 @@ install-test: fixture build $(TOOLS)/bin/helm ## README's ways to install; helm 
 	tests/install/run
 
 # A table, after a quarter of an hour; RESTORE_MINUTES=3 for less.
-restore-test: fixture build ## etcd restored from a backup under load: what ran twice, and what was lost
+restore-test: fixture build $(ETCDUTL) ## etcd restored from a backup under load: what ran twice, and what was lost
 	tests/restore/run
 
 # Tables beside the in-tree controller; SCALE=size, running or requests chooses.
@@ -288,6 +289,10 @@ $(KUBECTL): tests/controlplane/go.mod tests/controlplane/go.sum
 	hack/upstream-module $(KUBERNETES) tests/controlplane $(@D)
 	cd tests/controlplane && CGO_ENABLED=0 go build $(call over,$(@D)) -o $(CURDIR)/$@ -ldflags "$(VERSIONED)" \
 		k8s.io/kubernetes/cmd/kubectl
+
+# The other half of the guide to a restore: of the same release as the fixture's etcd.
+$(ETCDUTL): tests/restore/go.mod tests/restore/go.sum
+	cd tests/restore && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$@ go.etcd.io/etcd/etcdutl/v3
 
 # The manual pages, generated from the declarations of the flags.
 MAN ?= target/man

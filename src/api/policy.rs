@@ -384,6 +384,14 @@ fn read<T, E: ToString>(
     parse(text).map(Some).map_err(|cause| refused(&cause.to_string()))
 }
 
+/// Reads the value of [`NOT_BEFORE`] or of [`NOT_AFTER`] alone, if there is one.
+///
+/// # Errors
+/// As for all policies of the object.
+pub fn read_time(annotation: &'static str, value: Option<&str>) -> Result<Option<DateTime<Utc>>, PolicyError> {
+    read(annotation, value, time)
+}
+
 fn quoted(text: &str) -> Box<str> {
     excerpt(text, MOST_QUOTED).into()
 }

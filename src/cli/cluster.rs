@@ -25,7 +25,6 @@ use super::explain::{Facts, InCharge};
 use super::output;
 use super::restrictions::Restrictions;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::manage::Standing;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::{connect_for_person, connect_to_read};
@@ -260,28 +259,26 @@ pub async fn merge_patch(
     try_patch(client, path, change).await.map_err(failed(what))
 }
 
-/// How often [`set_standing`] is tried, each time with what was read before.
+/// How often [`patch_as_read`] is tried, each time with what was read before.
 pub(super) const ATTEMPTS: usize = 5;
 
 /// Why it was not done.
 pub(super) const CHANGES: &str = "it changed each time between the read and the write";
 
-/// Makes the standing of a CronJob that was `before` what is `wanted`, in one write. Returns false, and has changed nothing, if the
-/// object has changed since it was read.
+/// Changes a CronJob by a merge patch, in the version that was read. Returns false, and has changed nothing, if there is a newer one.
 ///
 /// # Errors
 /// As the server says; `what` is what was to be done.
-pub(super) async fn set_standing(
+pub(super) async fn patch_as_read(
     client: &Client,
     cron_job: &CronJob,
-    [before, wanted]: [Standing; 2],
+    mut change: serde_json::Value,
     what: &str,
 ) -> Result<bool, WriteError> {
     let parent = cron_job.controller_kind.parent;
     let (collection, name) = (parent.path(Some(&cron_job.name.namespace)), &cron_job.name.name);
     // The controller's own name would make an edit of its user look like a record of the controller.
     let path = format!("{collection}/{name}?fieldManager=cronjob-controller-cli");
-    let mut change = before.patch(wanted);
     change["metadata"]["resourceVersion"] = cron_job.resource_version.to_string().into();
     match try_patch(client, &path, &change).await {
         Ok(_) => Ok(true),

@@ -63,7 +63,7 @@ pub(super) async fn set_suspended_with(
             return Ok(Answer { is_good: false, ..answer(&facts, &text) });
         }
         let text = if suspend { suspended(&facts) } else { resumption(&facts, flags.zone, now) };
-        if cluster::set_standing(client, &facts.cron_job, [before, wanted], &what).await? {
+        if cluster::patch_as_read(client, &facts.cron_job, before.patch(wanted), &what).await? {
             return Ok(answer(&facts, &text));
         }
     }

@@ -18,10 +18,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 use cronjob_controller::api::policy::NOT_BEFORE;
+use cronjob_controller::cli::migrate::skip_missed::{Bound, bound};
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agenda::Act;
 use crate::call::Call;
@@ -165,24 +166,22 @@ impl Sim {
         }
     }
 
-    /// Step 4 of the page: a CronJob that has a time to come keeps it, and one in the past is set anew.
+    /// Step 4 of the page, as `migrate skip-missed` decides it. What the command names and leaves, the operator sets by hand.
     fn say_that_no_slot_before_counts(&self, at: Millis) {
-        let now = self.wall(at);
-        let is_to_come = |cron: &Cron| {
+        let now = self.wall(at).trunc_subsecs(0);
+        let patch = |cron: &Cron| {
             let annotations = &cron.newest().object["metadata"]["annotations"];
-            let known = annotations[NOT_BEFORE].as_str().and_then(|text| text.parse::<DateTime<Utc>>().ok());
-            known.is_some_and(|known| known > now)
+            bound(|name| annotations[name].as_str(), now).unwrap_or(Bound::Set { to: now, leaves_none: false }).patch()
         };
-        let paths: Vec<String> = {
+        let patches: Vec<(String, Value)> = {
             let mut state = self.state.lock();
             state.invariants.coverage.count("world", "not-before set after a restore");
             let parent = self.scenario.controller_kind.parent;
-            let live = state.model.live().filter(|(_, cron)| !is_to_come(cron));
-            live.map(|(_, cron)| format!("{}/{}", parent.path(Some(&cron.namespace)), cron.name)).collect()
+            let path = |cron: &Cron| format!("{}/{}", parent.path(Some(&cron.namespace)), cron.name);
+            state.model.live().filter_map(|(_, cron)| Some((path(cron), patch(cron)?))).collect()
         };
-        let time = now.to_rfc3339_opts(SecondsFormat::Secs, true);
-        for path in paths {
-            self.act(&Call::world(Method::PATCH, path, &json!({"metadata": {"annotations": {NOT_BEFORE: time}}})));
+        for (path, patch) in patches {
+            self.act(&Call::world(Method::PATCH, path, &patch));
         }
     }
 }

@@ -193,8 +193,8 @@ async fn standing_of_a_cron_job_that_has_changed_since_is_left_alone() {
     let facts = facts.unwrap();
     world.set("reverted", true).await;
     let before = facts.standing();
-    let change = [before, before.taken_back()];
-    assert!(!cluster::set_standing(&world.client, &facts.cron_job, change, "take it back").await.unwrap());
+    let change = before.patch(before.taken_back());
+    assert!(!cluster::patch_as_read(&world.client, &facts.cron_job, change, "take it back").await.unwrap());
     assert_eq!(world.get(&format!("{CRON_JOBS}/reverted")).await["spec"]["suspend"], true);
 }
 

@@ -1,0 +1,224 @@
+//! Lets no slot before a time count: `migrate skip-missed`, after a restore of etcd.
+//!
+//! Guarantees: only `not-before` is changed. A later one stays, so that no slot counts that it leaves out; one that cannot be read
+//! stays and is named. [`bound`] decides and is pure. No controller need run.
+
+use apimachinery::causes::with_causes;
+use apimachinery::clock::Clock;
+use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Utc};
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::Object;
+use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection, none_found};
+use super::read::Written;
+use crate::api::batch_v1::CronJob;
+use crate::api::manage::Standing;
+use crate::api::policy::{NOT_AFTER, NOT_BEFORE, PolicyError, read_time};
+use crate::api::{ControllerKind, Interner, Object as _};
+use crate::cli::CliError;
+use crate::cli::cluster::{self, ControllerFlags, Scope, read_text};
+use crate::cli::explain::InCharge;
+use crate::cli::explain::lease::Leases;
+use crate::cli::explain::read::{list, read_leases};
+use crate::cli::next::cron_jobs::Given;
+use crate::cli::output::count;
+
+/// How far in the future a time may be, because clocks differ.
+const FUTURE: TimeDelta = TimeDelta::seconds(5);
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The first time that may be a slot, in the controller's zone if it has none; without it, now.
+    pub before: Option<Given>,
+    /// Which CronJobs.
+    pub which: Selection,
+    /// Whether nothing is written.
+    pub dry_run: bool,
+}
+
+/// What becomes of an object's `not-before`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// It is set to this time.
+    Set {
+        /// The time.
+        to: DateTime<Utc>,
+        /// Whether an earlier `not-after` leaves the object no slot.
+        leaves_none: bool,
+    },
+    /// It is that time already.
+    Same,
+    /// It is later, and stays.
+    Later(DateTime<Utc>),
+}
+
+impl Bound {
+    /// The merge patch; `None` if nothing changes.
+    pub fn patch(self) -> Option<Value> {
+        let Self::Set { to, .. } = self else { return None };
+        Some(json!({ "metadata": { "annotations": { NOT_BEFORE: written(to) } } }))
+    }
+}
+
+/// Decides so that no slot of an object before `time` counts. `annotation` gives the value of one.
+///
+/// # Errors
+/// If its `not-before` cannot be read.
+pub fn bound<'a>(annotation: impl Fn(&str) -> Option<&'a str>, time: DateTime<Utc>) -> Result<Bound, PolicyError> {
+    let own = read_time(NOT_BEFORE, annotation(NOT_BEFORE))?;
+    // One that cannot be read has its own error, in the controller.
+    let last = read_time(NOT_AFTER, annotation(NOT_AFTER)).ok().flatten();
+    Ok(match own {
+        Some(own) if own > time => Bound::Later(own),
+        Some(own) if own == time => Bound::Same,
+        _ => Bound::Set { to: time, leaves_none: last.is_some_and(|last| last < time) },
+    })
+}
+
+fn written(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// A CronJob as it was read, and which controller runs it.
+pub(super) struct Found {
+    cron_job: CronJob,
+    in_charge: InCharge,
+    metadata: Written,
+}
+
+impl Listed for Found {
+    fn cron_job(&self) -> &CronJob {
+        &self.cron_job
+    }
+}
+
+impl Found {
+    pub(super) fn read(
+        json: &str,
+        kind: ControllerKind,
+        leases: &Leases,
+        flags: &ControllerFlags,
+    ) -> Result<Self, (Object, String)> {
+        let metadata = Written::of(json);
+        let mut cron_job = CronJob::decode(json, &Interner::default()).map_err(|error| {
+            (Object::named(kind.parent.kind, &metadata.namespace, &metadata.name), with_causes(&error))
+        })?;
+        // The items of a list do not say their kind.
+        cron_job.controller_kind = kind;
+        let in_charge = InCharge::take(&mut cron_job, json, leases, flags);
+        Ok(Self { cron_job, in_charge, metadata })
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(name)?.as_deref()
+    }
+
+    fn plan(&self, time: DateTime<Utc>, dry_run: bool) -> Plan {
+        let object = Object::of(&self.cron_job);
+        let decided = bound(|name| self.annotation(name), time);
+        let (starts, is) = if dry_run { ("would start", "would be") } else { ("starts", "is") };
+        let (outcome, message) = match &decided {
+            Err(error) => (Outcome::Failed, format!("{object} is not changed: {error}.")),
+            Ok(Bound::Later(own)) => {
+                (Outcome::Kept, format!("{object} keeps its {NOT_BEFORE}, which is later: {}.", written(*own)))
+            }
+            Ok(Bound::Same) => {
+                (Outcome::Unchanged, format!("{object} starts no slot before {} already.", written(time)))
+            }
+            Ok(Bound::Set { .. }) if self.in_charge == InCharge::InTree => {
+                let in_tree = "the in-tree controller runs it, where the annotation has no effect";
+                (Outcome::Changed, format!("{object} {is} given {NOT_BEFORE}, but {in_tree}."))
+            }
+            Ok(Bound::Set { to, leaves_none: false }) => {
+                (Outcome::Changed, format!("{object} {starts} no slot before {}.", written(*to)))
+            }
+            Ok(Bound::Set { leaves_none: true, .. }) => {
+                (Outcome::Changed, format!("{object} {starts} nothing: its {NOT_AFTER} is earlier."))
+            }
+        };
+        let suspended = Standing::of(&self.cron_job, self.in_charge.is_handed_over()).is_suspended();
+        let patch = decided.ok().and_then(Bound::patch);
+        Plan { patch, changed: Changed { object, outcome, suspended, message, starts: None } }
+    }
+}
+
+/// Lets no slot before the time of `request` count, of the CronJobs that it names in `scope`. `flags` are those of the controller.
+///
+/// # Errors
+/// When the CronJobs cannot be read, one of the names is unknown, or the time is to come.
+pub async fn skip_missed(
+    scope: &Scope,
+    request: &Request,
+    flags: &ControllerFlags,
+    clock: &dyn Clock,
+) -> Result<Changes, CliError> {
+    let (client, namespace) = scope.connect().await?;
+    let now = cluster::now(&client, clock).await;
+    skip_missed_with(&client, scope.controller_kind, namespace.as_deref(), request, flags, now).await
+}
+
+pub(super) async fn skip_missed_with(
+    client: &Client,
+    kind: ControllerKind,
+    namespace: Option<&str>,
+    request: &Request,
+    flags: &ControllerFlags,
+    now: DateTime<Utc>,
+) -> Result<Changes, CliError> {
+    let Request { before, which, dry_run } = request;
+    let time = time(*before, flags, now)?;
+    let leases = read_leases(client).await;
+    let (mut all, mut undecoded) = (Vec::new(), Vec::new());
+    for raw in list(client, &kind.parent.path(namespace), &which.query()).await? {
+        match Found::read(raw.get(), kind, &leases, flags) {
+            Ok(found) => all.push(found),
+            Err(error) => undecoded.push(error),
+        }
+    }
+    which.choose(&mut all, kind, namespace)?;
+    let unknown = all.iter().filter(|found| found.in_charge == InCharge::Unknown).count();
+    let done = format!("given {NOT_BEFORE} {}", written(time));
+    let change_one = async |found| skip(client, found, time, *dry_run, &leases, flags).await;
+    let mut changed = cluster::change_all(&done, all, change_one).await;
+    changed.extend(which.unread(undecoded));
+    let mut remarks: Vec<String> = none_found(&changed, namespace).into_iter().collect();
+    if unknown > 0 {
+        let number = count(unknown, "CronJob");
+        remarks.push(format!(
+            "Nothing shows which controller runs {number}: under the in-tree one, {NOT_BEFORE} has no effect."
+        ));
+    }
+    Ok(Changes { command: "skip-missed", done, dry_run: *dry_run, cron_jobs: changed, remarks })
+}
+
+/// The time before which no slot counts.
+fn time(before: Option<Given>, flags: &ControllerFlags, now: DateTime<Utc>) -> Result<DateTime<Utc>, CliError> {
+    let Some(before) = before else { return Ok(now.trunc_subsecs(0)) };
+    match before.in_zone(flags.zone) {
+        Some(time) if time <= now + FUTURE => Ok(time),
+        _ => {
+            let now = written(now.trunc_subsecs(0));
+            Err(CliError::Usage(format!("--before: a time to come is not allowed; use one up to now, {now}")))
+        }
+    }
+}
+
+pub(super) async fn skip(
+    client: &Client,
+    found: Found,
+    time: DateTime<Utc>,
+    dry_run: bool,
+    leases: &Leases,
+    flags: &ControllerFlags,
+) -> Changed {
+    let what = format!("set {NOT_BEFORE} of {}", Object::of(&found.cron_job));
+    let again = async |found: &Found| {
+        let (kind, name) = (found.cron_job.controller_kind, &found.cron_job.name);
+        let path = format!("{}/{}", kind.parent.path(Some(&name.namespace)), name.name);
+        let text = read_text(client, &path).await.map_err(|error| error.to_string())?;
+        Found::read(&text, kind, leases, flags).map_err(|(_, cause)| cause)
+    };
+    changes::change(client, found, &what, dry_run, |found| found.plan(time, dry_run), again).await
+}
