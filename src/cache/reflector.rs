@@ -153,10 +153,7 @@ impl<T: Object> Reflector<T> {
         };
         let failure = error.cause.failure(operation);
         let is_unserved = matches!(&error.cause, Cause::Status(status) if status.code == 404);
-        let is_known = std::mem::replace(&mut self.is_unserved, is_unserved) && is_unserved;
-        if is_unserved {
-            self.mirror.store.not_served();
-        }
+        let is_known = self.set_unserved(is_unserved) && is_unserved;
         let goes_on_at_once = matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired()) || goes_on_at_once;
         // What goes on at once makes no later wait longer.
@@ -271,9 +268,18 @@ impl<T: Object> Reflector<T> {
         self.mirror.replace(listing, &resource_version);
         self.resource_version = resource_version;
         self.failures = FailureCounts::default();
-        self.is_unserved = false;
+        self.set_unserved(false);
         self.mirror.answer(asked);
         Ok(())
+    }
+
+    /// Notes whether the server serves the kind. Returns whether it did not before.
+    fn set_unserved(&mut self, is_unserved: bool) -> bool {
+        let was = std::mem::replace(&mut self.is_unserved, is_unserved);
+        if was != is_unserved {
+            self.mirror.store.scope_unserved(is_unserved);
+        }
+        was
     }
 
     async fn watch(&mut self) -> Result<State, Cause> {

@@ -52,7 +52,7 @@ pub struct Store<T> {
     unsynced: Counter,
     /// How many scopes have neither their first list nor the server's refusal of it.
     unanswered: Counter,
-    /// How many lists were answered by that the kind is not served.
+    /// For how many scopes the last answer was that the kind is not served.
     unserved: Counter,
 }
 
@@ -255,7 +255,7 @@ impl<T: Object> Store<T> {
 
     /// Waits until the server says that it does not serve the kind.
     pub async fn wait_until_unserved(&self) {
-        self.unserved.wait_for(|answers| answers > 0).await;
+        self.unserved.wait_for(|scopes| scopes > 0).await;
     }
 
     /// Whether the first list of the scope of `namespace` is in the store; true for a namespace outside every scope.
@@ -405,9 +405,13 @@ impl<T: Object> Store<T> {
         }
     }
 
-    /// Records that the server does not serve the kind.
-    pub(super) fn not_served(&self) {
-        self.unserved.increment();
+    /// Records for a scope that the server does not serve the kind, or that this is no longer known.
+    pub(super) fn scope_unserved(&self, is_unserved: bool) {
+        if is_unserved {
+            self.unserved.increment();
+        } else {
+            self.unserved.decrement();
+        }
     }
 
     /// Records that a list of scope number `scope` was refused.

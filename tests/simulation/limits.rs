@@ -254,7 +254,8 @@ impl Invariants {
         let is_shown = |job: &&&Job| job.ended.is_some_and(|ended| ended + SHOWN_WITHIN < at);
         let is_failure =
             |job: &&&Job| job.finished == Some(Condition::Failed) && !job.deleting && job.backfill.is_none();
-        let failed = others.iter().filter(is_failure).filter(|job| job.started.or(job.creation) >= success);
+        // Times are of whole seconds, and what started in that of the success may have started before it.
+        let failed = others.iter().filter(is_failure).filter(|job| job.started.or(job.creation) > success);
         let number = failed.filter(is_shown).count();
         (number >= most).then(|| ("18", format!("after {number} failures since the last success, {success:?}")))
     }

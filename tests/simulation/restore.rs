@@ -171,7 +171,9 @@ impl Sim {
         let now = self.wall(at).trunc_subsecs(0);
         let patch = |cron: &Cron| {
             let annotations = &cron.newest().object["metadata"]["annotations"];
-            bound(|name| annotations[name].as_str(), now).unwrap_or(Bound::Set { to: now, leaves_none: false }).patch()
+            // A slot that its spread delays until after the restore starts then.
+            let to = now - cron.newest().offset();
+            bound(|name| annotations[name].as_str(), to).unwrap_or(Bound::Set { to, leaves_none: false }).patch()
         };
         let patches: Vec<(String, Value)> = {
             let mut state = self.state.lock();
