@@ -127,9 +127,6 @@ pub enum CliError {
     /// A page cannot be written.
     #[error(transparent)]
     GeneratedFile(#[from] generated_files::FileError),
-    /// The command line does not fit the cluster; the exit code is that of a wrong command line.
-    #[error("{0}")]
-    Usage(String),
     /// The async runtime cannot start.
     #[error("starting the runtime: {0}")]
     Runtime(std::io::Error),

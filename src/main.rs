@@ -214,7 +214,7 @@ fn answer(command: &cli::Command) -> ExitCode {
         Ok(answer) => answered(&answer, printed),
         Err(error) => {
             print_error(&[error.to_string()]);
-            if matches!(error, cli::CliError::Usage(_)) { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
+            ExitCode::FAILURE
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Lets no slot before a time count: `migrate skip-missed`, after a restore of etcd.
+//! Lets no slot count that is due by now: `migrate skip-missed`, after a restore of etcd.
 //!
 //! Guarantees: only `not-before` is changed. A later one stays, so that no slot counts that it leaves out; one that cannot be read
-//! stays and is named. [`bound`] decides and is pure. No controller need run.
+//! stays and is named, and so is a CronJob of the in-tree controller, which reads none. A slot that a `spread` delays until later
+//! still starts. [`bound`] decides and is pure. No controller need run.
 
 use apimachinery::causes::with_causes;
 use apimachinery::clock::Clock;
-use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, SubsecRound as _, Utc};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -21,17 +22,11 @@ use crate::cli::cluster::{self, ControllerFlags, Scope, read_text};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{list, read_leases};
-use crate::cli::next::cron_jobs::Given;
 use crate::cli::output::count;
-
-/// How far in the future a time may be, because clocks differ.
-const FUTURE: TimeDelta = TimeDelta::seconds(5);
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The first time that may be a slot, in the controller's zone if it has none; without it, now.
-    pub before: Option<Given>,
     /// Which CronJobs.
     pub which: Selection,
     /// Whether nothing is written.
@@ -115,11 +110,17 @@ impl Found {
         self.metadata.annotations.as_ref()?.get(name)?.as_deref()
     }
 
-    fn plan(&self, time: DateTime<Utc>, dry_run: bool) -> Plan {
+    fn plan(&self, now: DateTime<Utc>, dry_run: bool) -> Plan {
         let object = Object::of(&self.cron_job);
+        let is_in_tree = self.in_charge == InCharge::InTree;
+        let time = self.cron_job.nominal(now);
         let decided = bound(|name| self.annotation(name), time);
-        let (starts, is) = if dry_run { ("would start", "would be") } else { ("starts", "is") };
+        let starts = if dry_run { "would start" } else { "starts" };
         let (outcome, message) = match &decided {
+            _ if is_in_tree => {
+                let in_tree = "the in-tree controller runs it, which reads no annotation";
+                (Outcome::Failed, format!("{object} is not changed: {in_tree}."))
+            }
             Err(error) => (Outcome::Failed, format!("{object} is not changed: {error}.")),
             Ok(Bound::Later(own)) => {
                 (Outcome::Kept, format!("{object} keeps its {NOT_BEFORE}, which is later: {}.", written(*own)))
@@ -127,27 +128,24 @@ impl Found {
             Ok(Bound::Same) => {
                 (Outcome::Unchanged, format!("{object} starts no slot before {} already.", written(time)))
             }
-            Ok(Bound::Set { .. }) if self.in_charge == InCharge::InTree => {
-                let in_tree = "the in-tree controller runs it, where the annotation has no effect";
-                (Outcome::Changed, format!("{object} {is} given {NOT_BEFORE}, but {in_tree}."))
-            }
             Ok(Bound::Set { to, leaves_none: false }) => {
                 (Outcome::Changed, format!("{object} {starts} no slot before {}.", written(*to)))
             }
             Ok(Bound::Set { leaves_none: true, .. }) => {
-                (Outcome::Changed, format!("{object} {starts} nothing: its {NOT_AFTER} is earlier."))
+                let ended = format!("its {NOT_AFTER} is earlier, which is not allowed; remove both to start it again");
+                (Outcome::Changed, format!("{object} {starts} nothing: {ended}."))
             }
         };
         let suspended = Standing::of(&self.cron_job, self.in_charge.is_handed_over()).is_suspended();
-        let patch = decided.ok().and_then(Bound::patch);
+        let patch = decided.ok().filter(|_| !is_in_tree).and_then(Bound::patch);
         Plan { patch, changed: Changed { object, outcome, suspended, message, starts: None } }
     }
 }
 
-/// Lets no slot before the time of `request` count, of the CronJobs that it names in `scope`. `flags` are those of the controller.
+/// Lets no slot that is due by now count, of the CronJobs that `request` names in `scope`. `flags` are those of the controller.
 ///
 /// # Errors
-/// When the CronJobs cannot be read, one of the names is unknown, or the time is to come.
+/// When the CronJobs cannot be read, or one of the names is unknown.
 pub async fn skip_missed(
     scope: &Scope,
     request: &Request,
@@ -167,8 +165,8 @@ pub(super) async fn skip_missed_with(
     flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Result<Changes, CliError> {
-    let Request { before, which, dry_run } = request;
-    let time = time(*before, flags, now)?;
+    let Request { which, dry_run } = request;
+    let now = now.trunc_subsecs(0);
     let leases = read_leases(client).await;
     let (mut all, mut undecoded) = (Vec::new(), Vec::new());
     for raw in list(client, &kind.parent.path(namespace), &which.query()).await? {
@@ -179,8 +177,8 @@ pub(super) async fn skip_missed_with(
     }
     which.choose(&mut all, kind, namespace)?;
     let unknown = all.iter().filter(|found| found.in_charge == InCharge::Unknown).count();
-    let done = format!("given {NOT_BEFORE} {}", written(time));
-    let change_one = async |found| skip(client, found, time, *dry_run, &leases, flags).await;
+    let done = format!("given {NOT_BEFORE}, for slots due before {}", written(now));
+    let change_one = async |found| skip(client, found, now, *dry_run, &leases, flags).await;
     let mut changed = cluster::change_all(&done, all, change_one).await;
     changed.extend(which.unread(undecoded));
     let mut remarks: Vec<String> = none_found(&changed, namespace).into_iter().collect();
@@ -193,22 +191,10 @@ pub(super) async fn skip_missed_with(
     Ok(Changes { command: "skip-missed", done, dry_run: *dry_run, cron_jobs: changed, remarks })
 }
 
-/// The time before which no slot counts.
-fn time(before: Option<Given>, flags: &ControllerFlags, now: DateTime<Utc>) -> Result<DateTime<Utc>, CliError> {
-    let Some(before) = before else { return Ok(now.trunc_subsecs(0)) };
-    match before.in_zone(flags.zone) {
-        Some(time) if time <= now + FUTURE => Ok(time),
-        _ => {
-            let now = written(now.trunc_subsecs(0));
-            Err(CliError::Usage(format!("--before: a time to come is not allowed; use one up to now, {now}")))
-        }
-    }
-}
-
 pub(super) async fn skip(
     client: &Client,
     found: Found,
-    time: DateTime<Utc>,
+    now: DateTime<Utc>,
     dry_run: bool,
     leases: &Leases,
     flags: &ControllerFlags,
@@ -220,5 +206,5 @@ pub(super) async fn skip(
         let text = read_text(client, &path).await.map_err(|error| error.to_string())?;
         Found::read(&text, kind, leases, flags).map_err(|(_, cause)| cause)
     };
-    changes::change(client, found, &what, dry_run, |found| found.plan(time, dry_run), again).await
+    changes::change(client, found, &what, dry_run, |found| found.plan(now, dry_run), again).await
 }

@@ -73,7 +73,7 @@ pub(super) struct Backfill {
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Says what changes between the in-tree controller and this one (check), and hands CronJobs to this one and back \
-             (handover, takeback); lets no slot before a time count (skip-missed)."
+             (handover, takeback); lets no slot count that is due by now (skip-missed)."
 )]
 pub(super) struct Migrate {
     /// check, handover, takeback or skip-missed
@@ -94,11 +94,6 @@ pub(super) struct Migrate {
     /// Change those with these labels.
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
-
-    /// With skip-missed, the first time that may be a slot [default: now]: 2026-03-28T01:00:00Z, or 2026-03-28 or
-    /// 2026-03-28T01:00 in the zone of --time-zone
-    #[arg(long, value_name = "TIME", verbatim_doc_comment)]
-    before: Option<String>,
 
     /// Say what would be changed, and write nothing.
     #[arg(long, value_name = "BOOL", default_value = "false")]
@@ -206,9 +201,6 @@ pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
     if what == Some(What::Check) && (dry_run || is_selected) {
         faults.record::<()>(Err("NAME, --selector and --dry-run are not for check".to_owned()));
     }
-    if what != Some(What::SkipMissed) && raw.before.is_some() {
-        faults.record::<()>(Err("--before is for skip-missed".to_owned()));
-    }
     for name in which.names.iter().filter(|name| !subdomain_errors(name).is_empty()) {
         faults.record::<()>(Err(format!("NAME: {name:?} is not the name of a CronJob")));
     }
@@ -233,16 +225,13 @@ pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
     }
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
     let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
-    let before = raw.before.as_deref().and_then(|text| faults.read("before", text, TIMES, given_time));
     let account =
         faults.read("service-account", &raw.service_account, "a namespace and a name, as in ns/name", Account::parse);
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;
     Ok(cli(match what {
         Some(What::Move(direction)) => Command::Handover(scope, Request { direction, which, dry_run }, flags, format),
-        Some(What::SkipMissed) => {
-            Command::SkipMissed(scope, skip_missed::Request { before, which, dry_run }, flags, format)
-        }
+        Some(What::SkipMissed) => Command::SkipMissed(scope, skip_missed::Request { which, dry_run }, flags, format),
         _ => Command::MigrateCheck(scope, account.unwrap_or_default(), flags, format),
     }))
 }

@@ -1,14 +1,17 @@
 //! `migrate skip-missed`: what it decides (a table), and what it writes on the embedded API server.
 
+use chrono::SecondsFormat;
+
 use super::super::skip_missed::{Bound, Found, Request, bound, skip, skip_missed_with};
 use super::handover::{CRON_JOBS, MANAGED, World};
 use super::*;
 use crate::api::ControllerKind;
-use crate::api::policy::{NOT_AFTER, NOT_BEFORE};
+use crate::api::batch_v1::CronJob;
+use crate::api::policy::{NOT_AFTER, NOT_BEFORE, PolicyOptions, SPREAD};
+use crate::api::{Interner, Object as _};
 use crate::cli::CliError;
 use crate::cli::cluster::{read_text, try_patch};
 use crate::cli::explain::lease::Leases;
-use crate::cli::next::cron_jobs::Given;
 
 /// A minute before the clock of [`World`].
 const TIME: &str = "2026-11-20T02:59:00Z";
@@ -54,23 +57,16 @@ fn bound_is_set_unless_it_is_later_or_cannot_be_read() {
     }
 }
 
-async fn run(
-    world: &World,
-    names: &[&str],
-    selector: &str,
-    before: Option<&str>,
-    dry_run: bool,
-) -> Result<Changes, CliError> {
+async fn run(world: &World, names: &[&str], selector: &str, dry_run: bool) -> Result<Changes, CliError> {
     let names = names.iter().map(|&name| name.to_owned()).collect();
     let which = Selection { names, selector: selector.to_owned() };
-    let before = before.map(|time| time.parse().map_or_else(|_| Given::Local(time.parse().unwrap()), Given::Instant));
-    let flags = ControllerFlags { zone: Zone::load("Europe/Berlin", Zone::UTC).unwrap(), ..ControllerFlags::default() };
-    let request = Request { before, which, dry_run };
+    let flags = ControllerFlags { seed: "night".into(), ..ControllerFlags::default() };
+    let request = Request { which, dry_run };
     skip_missed_with(&world.client, ControllerKind::CronJob, Some("default"), &request, &flags, world.now()).await
 }
 
-async fn text(world: &World, names: &[&str], before: Option<&str>, dry_run: bool) -> String {
-    render(&run(world, names, "", before, dry_run).await.unwrap(), Format::Table).to_string()
+async fn text(world: &World, names: &[&str], dry_run: bool) -> String {
+    render(&run(world, names, "", dry_run).await.unwrap(), Format::Table).to_string()
 }
 
 async fn not_before(world: &World, name: &str) -> Value {
@@ -93,17 +89,20 @@ async fn no_slot_before_now_counts_and_each_cron_job_says_why_not() {
     let status = json!({"status": {"lastScheduleTime": "2026-11-19T02:00:00Z"}});
     let path = format!("{CRON_JOBS}/in-tree/status?fieldManager=kube-controller-manager");
     try_patch(&world.client, &path, &status).await.unwrap();
-    let dry = text(&world, &[], None, true).await;
-    assert!(dry.starts_with(&format!("5 CronJobs would be given {NOT_BEFORE} 2026-11-20T03:00:00Z.")), "{dry}");
+    let dry = text(&world, &[], true).await;
+    assert!(
+        dry.starts_with(&format!("4 CronJobs would be given {NOT_BEFORE}, for slots due before 2026-11-20T03:00:00Z.")),
+        "{dry}"
+    );
     assert!(dry.contains("\n  CronJob default/plain would start no slot before 2026-11-20T03:00:00Z.\n"), "{dry}");
     assert_eq!(not_before(&world, "plain").await, Value::Null, "a dry run writes nothing");
     for now in ["2026-11-20T03:00:00Z", "2026-11-20T03:00:01Z"] {
-        let changes = run(&world, &[], "", None, false).await.unwrap();
+        let changes = run(&world, &[], "", false).await.unwrap();
         assert!(!changes.is_good(), "one cannot be read");
         let want = format!(
-            "5 CronJobs given {NOT_BEFORE} {now}. Nothing changes for 1 CronJob. It failed for 1 CronJob.
-  CronJob default/ended starts nothing: its {NOT_AFTER} is earlier.
-  CronJob default/in-tree is given {NOT_BEFORE}, but the in-tree controller runs it, where the annotation has no effect.
+            "4 CronJobs given {NOT_BEFORE}, for slots due before {now}. Nothing changes for 1 CronJob. It failed for 2 CronJobs.
+  CronJob default/ended starts nothing: its {NOT_AFTER} is earlier, which is not allowed; remove both to start it again.
+  CronJob default/in-tree is not changed: the in-tree controller runs it, which reads no annotation.
   CronJob default/later keeps its {NOT_BEFORE}, which is later: 2099-01-01T00:00:00Z.
   CronJob default/over starts no slot before {now}.
   CronJob default/past starts no slot before {now}.
@@ -114,12 +113,12 @@ Nothing shows which controller runs 5 CronJobs: under the in-tree one, {NOT_BEFO
 "
         );
         assert_eq!(render(&changes, Format::Table).to_string(), want);
+        assert_eq!(not_before(&world, "in-tree").await, Value::Null);
         for (name, want) in [
             ("plain", now),
             ("past", now),
             ("ended", now),
             ("over", now),
-            ("in-tree", now),
             ("later", "2099-01-01T00:00:00Z"),
             ("wrong", "tomorrow"),
         ] {
@@ -131,45 +130,24 @@ Nothing shows which controller runs 5 CronJobs: under the in-tree one, {NOT_BEFO
     assert_eq!(standing.1["team"], "shop", "nothing else changes");
     assert!(world.standing("over").await.0, "it stays handed over");
     let json: Value =
-        serde_json::from_str(&render(&run(&world, &["later"], "", None, true).await.unwrap(), Format::Json)).unwrap();
+        serde_json::from_str(&render(&run(&world, &["later"], "", true).await.unwrap(), Format::Json)).unwrap();
     assert_eq!((&json["command"], &json["cronJobs"][0]["outcome"]), (&json!("skip-missed"), &json!("kept")), "{json}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_may_be_given_and_is_not_to_come() {
-    let all = ["a", "b", "c"].map(|name| (name, json!({}), false));
-    let world = World::new(&all).await;
-    let error = |result: Result<Changes, CliError>| result.map(|_| ()).unwrap_err();
-    for to_come in ["2026-11-20T03:00:06Z", "2099-01-01T00:00:00Z", "2026-11-20T04:00:06"] {
-        let error = error(run(&world, &["a"], "", Some(to_come), false).await);
-        assert!(
-            matches!(&error, CliError::Usage(text) if text.ends_with("use one up to now, 2026-11-20T03:00:00Z")),
-            "{error}"
-        );
-    }
-    for (given, want) in [
-        ("2026-11-20T03:00:05Z", "2026-11-20T03:00:05Z"),
-        ("2026-11-20T02:59:00+01:00", "2026-11-20T03:00:05Z"),
-        ("2026-11-20T04:00:05", "2026-11-20T03:00:05Z"),
-    ] {
-        run(&world, &["a"], "", Some(given), false).await.unwrap();
-        assert_eq!(not_before(&world, "a").await, want, "{given}");
-    }
-    let local = text(&world, &["b"], Some("2026-11-20T03:30:00"), false).await;
-    assert!(local.contains("starts no slot before 2026-11-20T02:30:00Z."), "in the zone of --time-zone: {local}");
-    let again = text(&world, &["b"], Some(TIME), false).await;
-    assert!(again.starts_with("1 CronJob given"), "a later time is set: {again}");
-    let same = text(&world, &["b"], Some(TIME), false).await;
-    assert!(
-        same.starts_with("0 CronJobs given") && same.contains("starts no slot before 2026-11-20T02:59:00Z already."),
-        "{same}"
-    );
-    assert!(matches!(error(run(&world, &["b", "x"], "", None, false).await), CliError::Read(_)), "an unknown name");
-    run(&world, &[], "name in (c)", None, false).await.unwrap();
-    assert_eq!(
-        (not_before(&world, "b").await, not_before(&world, "c").await),
-        (json!(TIME), json!("2026-11-20T03:00:00Z"))
-    );
+async fn slot_that_its_spread_delays_until_later_still_counts() {
+    let world = World::new(&[("a", json!({SPREAD: "15m"}), false), ("b", json!({}), false)]).await;
+    let text = text(&world, &["a"], false).await;
+    let mut cron_job = CronJob::decode(&world.get("a").await.to_string(), &Interner::default()).unwrap();
+    PolicyOptions { enabled: true, seed: "night".into() }.apply(&mut cron_job);
+    assert!(cron_job.offset() > TimeDelta::zero(), "{:?}", cron_job.offset());
+    let first = (instant("2026-11-20T03:00:00Z") - cron_job.offset()).to_rfc3339_opts(SecondsFormat::Secs, true);
+    assert_eq!(not_before(&world, "a").await, first);
+    assert!(text.contains(&format!("CronJob default/a starts no slot before {first}.")), "{text}");
+    assert_eq!(not_before(&world, "b").await, Value::Null, "it was not named");
+    assert!(matches!(run(&world, &["b", "x"], "", false).await, Err(CliError::Read(_))), "an unknown name");
+    run(&world, &[], "name in (b)", false).await.unwrap();
+    assert_eq!(not_before(&world, "b").await, "2026-11-20T03:00:00Z");
 }
 
 #[tokio::test(start_paused = true)]
