@@ -471,12 +471,7 @@ impl Controllers {
                     if stop.run_until_cancelled(self.can_work()).await.is_none() {
                         return Ok(());
                     }
-                    let ready = self.stand_by();
-                    let work = |leadership| {
-                        drop(ready);
-                        self.work_to_end(&mut events, leadership, stop)
-                    };
-                    under_lease(elector, stop, work).await
+                    under_lease(elector, stop, |leadership| self.work_to_end(&mut events, leadership, stop)).await
                 }
             }
         };
@@ -546,8 +541,14 @@ impl ControllerInstance {
             if created_lease {
                 controller.doubt_absent_lease();
             }
-            let _warm = self.keep_warm(&context);
-            controller.run(context.config.concurrent_cronjob_syncs.get(), stop).await;
+            let ControllerContext { config, client, clock, .. } = &*context;
+            let workers = config.concurrent_cronjob_syncs.get();
+            // With a rate limit, those requests would use up the tokens of the slot.
+            let _warm = config.kube_api.is_none().then(|| {
+                let warm = warm::keep_warm(controller.queue().clone(), Arc::clone(clock), client.clone(), workers);
+                AbortOnDropHandle::new(tokio::spawn(sim::bind(warm)))
+            });
+            controller.run(workers, stop).await;
         }
     }
 }

@@ -5,10 +5,9 @@
 //! reads of `/version`, which every account may make. They are made between the whole seconds at which slots are due, except
 //! those of the first look after a start, so they delay no Job of an earlier instant. They are not made again while the last
 //! ones are fresh: CronJobs spread over an hour are due every second. With fewer than two due keys there is no cost. A failure
-//! has no effect. A replica that does not lead keeps connections open for the keys that it will look at first. The leader looks at the timers at least every [`LEAD`], so it also sees those that are set shortly before they are
+//! has no effect. It looks at the timers at least every [`LEAD`], so it also sees those that are set shortly before they are
 //! due: at a start, and after a change of a schedule.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
@@ -17,11 +16,8 @@ use futures::future::join_all;
 use http::Request;
 use kube::Client;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::{ControllerContext, ControllerInstance, Controllers};
-use crate::sim;
 use crate::workqueue::{Key, WorkQueue};
 
 /// How long before the instant the connections are opened: time enough for handshakes, and half way between two whole
@@ -53,7 +49,7 @@ struct Step {
 }
 
 /// Warms up connections of `client` for the timers of `queue`, for ever.
-async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: Client, workers: usize) {
+pub async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: Client, workers: usize) {
     let mut used = None;
     loop {
         let soonest =
@@ -64,40 +60,6 @@ async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: Clie
             used = Some(Used { connections: warm(&client, connections).await, at: now });
         }
         sleep(pause.saturating_sub(now.elapsed())).await;
-    }
-}
-
-impl ControllerInstance {
-    /// Warms up connections for its timers until the result is dropped.
-    pub(super) fn keep_warm(&self, context: &ControllerContext) -> Option<AbortOnDropHandle<()>> {
-        let ControllerContext { config, client, clock, .. } = context;
-        let (queue, syncs) = (self.controller.queue().clone(), config.concurrent_cronjob_syncs.get());
-        // With a rate limit, those requests would use up the tokens of the slot.
-        let warm = config.kube_api.is_none().then(|| keep_warm(queue, Arc::clone(clock), client.clone(), syncs));
-        warm.map(|warm| AbortOnDropHandle::new(tokio::spawn(sim::bind(warm))))
-    }
-}
-
-impl Controllers {
-    /// Keeps connections open for the keys that are ready until the result is dropped: of a replica that does not lead, they are
-    /// those that it looks at as soon as it does.
-    pub(super) fn stand_by(&self) -> Option<AbortOnDropHandle<()>> {
-        let ControllerContext { config, client, workers, .. } = &*self.context;
-        let queues: Vec<_> = self.instances.iter().map(|instance| instance.controller.queue().clone()).collect();
-        let (client, syncs) = (client.clone(), config.concurrent_cronjob_syncs.get());
-        let task = config.kube_api.is_none().then(|| workers.spawn(sim::bind(keep_ready(queues, client, syncs))));
-        task.map(AbortOnDropHandle::new)
-    }
-}
-
-/// Opens a connection for each key that is ready, but for no more than there are workers, for ever.
-async fn keep_ready<K: Key>(queues: Vec<WorkQueue<K>>, client: Client, workers: usize) {
-    loop {
-        let ready = queues.iter().map(|queue| queue.len().min(workers)).sum();
-        if ready > 1 {
-            warm(&client, ready).await;
-        }
-        sleep(FRESH).await;
     }
 }
 

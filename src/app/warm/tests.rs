@@ -33,42 +33,6 @@ async fn connections_are_opened_when_several_keys_are_due_soon_and_none_fresh_ar
     }
 }
 
-/// A client, and when each of its requests began.
-fn client_of(clock: &Arc<TestClock>) -> (Client, Arc<Mutex<Vec<DateTime<Utc>>>>) {
-    let reads = Arc::new(Mutex::new(Vec::new()));
-    let (clock, begun) = (Arc::clone(clock), Arc::clone(&reads));
-    let service = tower::service_fn(move |_: Request<Body>| {
-        begun.lock().push(clock.now());
-        async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::empty())) }
-    });
-    (client::on_service(service), reads)
-}
-
-#[tokio::test(start_paused = true)]
-async fn standby_keeps_a_connection_open_for_each_ready_key() {
-    let table: [(&str, &[usize], usize); 6] = [
-        ("no key", &[0], 0),
-        ("one key, which any connection serves", &[1], 0),
-        ("some keys", &[5], 5),
-        ("more keys than workers", &[100], 64),
-        ("keys of two kinds", &[1, 2], 3),
-        ("keys of two kinds, and more than workers of one", &[3, 70], 67),
-    ];
-    for (name, ready, connections) in table {
-        let clock = TestClock::new("2026-11-20T18:20:00Z".parse().unwrap());
-        let queue = |keys: &usize| {
-            let queue = WorkQueue::new(Config::new("cronjob", Arc::<TestClock>::clone(&clock)));
-            (0..*keys).for_each(|key| queue.add(key.to_string()));
-            queue
-        };
-        let (client, reads) = client_of(&clock);
-        let warm = keep_ready(ready.iter().map(queue).collect(), client, 64);
-        timeout(2 * FRESH + LEAD, warm).await.unwrap_err();
-        // At once, and again before they are closed.
-        assert_eq!(reads.lock().len(), 3 * connections, "{name}");
-    }
-}
-
 /// 20 to 26 keys are due at every second, as CronJobs that `spread` spreads.
 #[tokio::test(start_paused = true)]
 async fn keys_due_every_second_cost_few_reads_and_none_while_jobs_are_created() {
@@ -80,7 +44,15 @@ async fn keys_due_every_second_cost_few_reads_and_none_while_jobs_are_created() 
             queue.add_at(format!("{second}-{key}"), due + TimeDelta::seconds(second));
         }
     }
-    let (client, reads) = client_of(&clock);
+    let reads = Arc::new(Mutex::new(Vec::new()));
+    let service = {
+        let (clock, reads) = (Arc::clone(&clock), Arc::clone(&reads));
+        tower::service_fn(move |_: Request<Body>| {
+            reads.lock().push(clock.now());
+            async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::empty())) }
+        })
+    };
+    let client = client::on_service(service);
     let warm = tokio::spawn(keep_warm(queue.clone(), Arc::<TestClock>::clone(&clock), client, 64));
     let drain = async {
         loop {
