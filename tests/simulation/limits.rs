@@ -193,11 +193,14 @@ impl Invariants {
         let others: Vec<&Job> = model.jobs_of(&uid).filter(|other| other.uid != text(job, "uid")).collect();
         let is_seen = |other: &Job| other.sight(sent.author).is_some_and(|sight| sight.at < sent.at);
         let is_known = |other: &&Job| other.is_made_by_controller() || is_seen(other);
+        // A Job may be gone since the create was sent.
+        let there = model.all_jobs_of(&uid).filter(|job| job.deleted.is_none_or(|deleted| deleted > sent.at));
+        let success = there.filter_map(|job| job.succeeded).max().max(cron.newest().last_successful_time());
         let wrong = |others: &[&Job]| {
             let wrong = [
                 Self::too_many(versions, others, sent, is_known),
                 Self::beside_a_replaced_one(versions, others, sent),
-                Self::while_paused(versions, others, cron.newest().last_successful_time(), at),
+                Self::while_paused(versions, others, success, at),
             ];
             wrong.into_iter().flatten().collect::<Vec<_>>()
         };
@@ -245,12 +248,11 @@ impl Invariants {
     fn while_paused(
         versions: &[Version],
         others: &[&Job],
-        succeeded: Option<DateTime<Utc>>,
+        success: Option<DateTime<Utc>>,
         at: Millis,
     ) -> Option<(&'static str, String)> {
         let limits: Option<Vec<usize>> = versions.iter().map(Version::pauses_after).collect();
         let most = limits?.into_iter().max()?;
-        let success = others.iter().filter_map(|job| job.succeeded).max().max(succeeded);
         let is_shown = |job: &&&Job| job.ended.is_some_and(|ended| ended + SHOWN_WITHIN < at);
         let is_failure =
             |job: &&&Job| job.finished == Some(Condition::Failed) && !job.deleting && job.backfill.is_none();
