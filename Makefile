@@ -36,7 +36,7 @@ KREW_VERSION := v0.4.3
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure hostile soak mutants bench bench-size
 .PHONY: pods-test oracle mutations vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
-.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test instances-test scale
+.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test handover-test instances-test scale
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: crates public-api conformance-apiserver
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
@@ -221,6 +221,10 @@ outage-test: fixture build ## Outages of the API server and of etcd: how soon Cr
 # A table, after seven minutes; tests/recovery/run CASE runs one.
 recovery-test: fixture build ## Crashes, refusals and manual Jobs: what ran twice, or beside another
 	tests/recovery/run
+
+# A table, after eight minutes.
+handover-test: fixture build ## Hand-overs beside the in-tree controller: whose Jobs ran
+	tests/handover/run
 
 # A table, after ten minutes.
 instances-test: fixture build ## Three instances: one rolled, one killed, namespaces moved; whether each slot ran once
