@@ -70,10 +70,13 @@ impl Version {
 }
 
 impl Cron {
-    /// The version with which a backfill was planned: the last one without its record.
-    fn planned(&self, id: &str) -> Option<&Version> {
+    /// The versions by which a backfill may have been planned: the last one without its record, and those that there were since it
+    /// was called.
+    fn planned(&self, id: &str) -> Option<&[Version]> {
         let first = self.versions.iter().position(|version| version.backfill_under_way().as_deref() == Some(id))?;
-        self.versions.get(first.checked_sub(1)?)
+        let called = self.versions[first].at.saturating_sub(SEEN_WITHIN);
+        let known = self.versions.partition_point(|version| version.at <= called).saturating_sub(1);
+        self.versions.get(known.min(first.checked_sub(1)?)..first)
     }
 
     /// The versions that there were at any time between.
@@ -116,8 +119,8 @@ struct Start<'a> {
     scenario: &'a Scenario,
     uid: &'a str,
     cron: &'a Cron,
-    /// The version by which it was planned.
-    planned: &'a Version,
+    /// The versions by which it may have been planned.
+    planned: &'a [Version],
     /// The versions that the command may have read before it.
     versions: &'a [Version],
     id: &'a str,
@@ -143,11 +146,10 @@ impl Start<'_> {
 
     /// What the document says of the slot.
     fn wrong_slot(&self) -> Option<String> {
-        let shown = self.planned;
-        if !shown.has_slot(self.slot) {
+        if !self.planned.iter().any(|version| version.has_slot(self.slot)) {
             return Some("which is no slot of the schedule that was planned".to_owned());
         }
-        let decided = decided_by_status(shown, self.wall(shown.at));
+        let decided = self.planned.iter().filter_map(|version| decided_by_status(version, self.wall(version.at))).max();
         (decided < Some(self.slot)).then(|| format!("which no controller had decided: {decided:?}"))
     }
 
@@ -216,7 +218,8 @@ impl Start<'_> {
             return Some("the last one before a kill, removed by others");
         }
         // Its record tells what an earlier backfill started.
-        self.cron.traceless(self.model, first, self.planned).filter(|_| first.backfill.is_none())
+        let planned = self.planned.last()?;
+        self.cron.traceless(self.model, first, planned).filter(|_| first.backfill.is_none())
     }
 
     /// Whether its create was sent before that.
