@@ -1,8 +1,8 @@
 //! Lets no slot count that is due by now: `migrate skip-missed`, after a restore of etcd.
 //!
 //! Guarantees: only `not-before` is changed. A later one stays, so that no slot counts that it leaves out; one that cannot be read
-//! stays and is named, and so is a CronJob of the in-tree controller, which reads none. A slot that a `spread` delays until later
-//! still starts. [`bound`] decides and is pure. No controller need run.
+//! stays and is named. How many the in-tree controller ran last is said, because it reads none; another may run them next. A slot
+//! that a `spread` delays until later still starts. [`bound`] decides and is pure. No controller need run.
 
 use apimachinery::causes::with_causes;
 use apimachinery::clock::Clock;
@@ -112,15 +112,10 @@ impl Found {
 
     fn plan(&self, now: DateTime<Utc>, dry_run: bool) -> Plan {
         let object = Object::of(&self.cron_job);
-        let is_in_tree = self.in_charge == InCharge::InTree;
         let time = self.cron_job.nominal(now);
         let decided = bound(|name| self.annotation(name), time);
         let starts = if dry_run { "would start" } else { "starts" };
         let (outcome, message) = match &decided {
-            _ if is_in_tree => {
-                let in_tree = "the in-tree controller runs it, which reads no annotation";
-                (Outcome::Failed, format!("{object} is not changed: {in_tree}."))
-            }
             Err(error) => (Outcome::Failed, format!("{object} is not changed: {error}.")),
             Ok(Bound::Later(own)) => {
                 (Outcome::Kept, format!("{object} keeps its {NOT_BEFORE}, which is later: {}.", written(*own)))
@@ -137,7 +132,7 @@ impl Found {
             }
         };
         let suspended = Standing::of(&self.cron_job, self.in_charge.is_handed_over()).is_suspended();
-        let patch = decided.ok().filter(|_| !is_in_tree).and_then(Bound::patch);
+        let patch = decided.ok().and_then(Bound::patch);
         Plan { patch, changed: Changed { object, outcome, suspended, message, starts: None } }
     }
 }
@@ -176,12 +171,17 @@ pub(super) async fn skip_missed_with(
         }
     }
     which.choose(&mut all, kind, namespace)?;
-    let unknown = all.iter().filter(|found| found.in_charge == InCharge::Unknown).count();
+    let of = |who| all.iter().filter(|found| found.in_charge == who).count();
+    let (unknown, in_tree) = (of(InCharge::Unknown), of(InCharge::InTree));
     let done = format!("given {NOT_BEFORE}, for slots due before {}", written(now));
     let change_one = async |found| skip(client, found, now, *dry_run, &leases, flags).await;
     let mut changed = cluster::change_all(&done, all, change_one).await;
     changed.extend(which.unread(undecoded));
     let mut remarks: Vec<String> = none_found(&changed, namespace).into_iter().collect();
+    if in_tree > 0 {
+        let number = count(in_tree, "CronJob");
+        remarks.push(format!("The in-tree controller ran {number} last: under it, {NOT_BEFORE} has no effect."));
+    }
     if unknown > 0 {
         let number = count(unknown, "CronJob");
         remarks.push(format!(
