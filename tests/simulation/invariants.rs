@@ -352,7 +352,10 @@ impl Invariants {
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
         let is_own = first.author == sent.author;
         let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
-        if !recorded && !is_own && is_gone && first.is_removed_by_others() && first.sight(sent.author).is_none() {
+        // A standby that saw the Job remembers nothing of it.
+        let led = model.held_since.filter(|_| model.holder == sent.identity);
+        let is_unknown = first.sight(sent.author).is_none() || first.deleted < led.map(|since| since + SECOND);
+        if !recorded && !is_own && is_gone && first.is_removed_by_others() && is_unknown {
             // Its author never wrote the status, and later controllers could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job removed by others");
             return false;

@@ -5,7 +5,8 @@
 //! itself (409 of a status, 404, 422) this doubles with each of its kind. Two seconds more are allowed, and half a minute where reads or
 //! the lease are refused, too: what an informer waits for then, and with it a takeover, counts.
 //!
-//! Not judged: while faults other than refusals are about, where a policy may hold the slot, where another Job has its name, and where
+//! Not judged: while faults other than refusals are about, where a policy may hold the slot, each `@every`, whose slots of one minute share
+//! a name, where another Job has its name, and where
 //! the schedule was changed since the slot.
 
 use std::collections::BTreeMap;
@@ -129,7 +130,9 @@ impl Invariants {
     pub fn tries(&mut self, model: &Model, scenario: &Scenario, call: &Call, uid: &str, sent: &Sent) {
         let (Some(cron), Some(slot)) = (model.crons.get(uid), slot_of(&call.json())) else { return };
         let version = cron.newest();
+        let is_every = version.spec()["schedule"].as_str().is_none_or(|text| text.contains("@every"));
         if cron.namespace == FREEZING
+            || is_every
             || is_name_used(model, cron, slot)
             || version.has_limits()
             || scenario.clocks_differ().is_none()
