@@ -130,10 +130,6 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    fn wall(&self, at: Millis) -> DateTime<Utc> {
-        self.scenario.wall(at)
-    }
-
     /// Those of its CronJob.
     fn backfills(&self) -> impl Iterator<Item = &Backfill> {
         self.scenario.edits.iter().filter_map(|edit| match &edit.action {
@@ -149,7 +145,8 @@ impl Start<'_> {
         if !self.planned.iter().any(|version| version.has_slot(self.slot)) {
             return Some("which is no slot of the schedule that was planned".to_owned());
         }
-        let decided = self.planned.iter().filter_map(|version| decided_by_status(version, self.wall(version.at))).max();
+        let decided =
+            self.planned.iter().filter_map(|version| decided_by_status(version, self.scenario.wall(version.at))).max();
         (decided < Some(self.slot)).then(|| format!("which no controller had decided: {decided:?}"))
     }
 
@@ -192,7 +189,7 @@ impl Start<'_> {
         let (schedule, slack) = (version.schedule()?, TimeDelta::seconds(1));
         let now = self.sent.clock;
         // The command goes by its own clock, or by the server's where that is another, which says whole seconds.
-        let server = self.wall(self.sent.at) + TimeDelta::milliseconds(self.scenario.server_skew);
+        let server = self.scenario.wall(self.sent.at) + TimeDelta::milliseconds(self.scenario.server_skew);
         let (earlier, later) = (now.min(server - slack), now.max(server));
         let ends = version.deadline().map_or(KEPT_FREE.1, |deadline| TimeDelta::seconds(deadline).min(KEPT_FREE.1));
         let first = later - version.offset() - ends + slack;

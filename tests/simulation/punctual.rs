@@ -49,7 +49,7 @@ pub fn late(sim: &Sim, calm_since: Millis) -> Vec<String> {
     for (uid, cron) in state.model.live() {
         let version = cron.newest();
         let is_released = scenario.manage == Manage::Annotated && version.is_taken_back();
-        let is_every = version.spec()["schedule"].as_str().is_none_or(|text| text.contains("@every"));
+        let is_every = version.is_every();
         if is_released || version.is_suspended() || version.has_limits() {
             continue;
         }

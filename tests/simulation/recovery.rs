@@ -130,9 +130,8 @@ impl Invariants {
     pub fn tries(&mut self, model: &Model, scenario: &Scenario, call: &Call, uid: &str, sent: &Sent) {
         let (Some(cron), Some(slot)) = (model.crons.get(uid), slot_of(&call.json())) else { return };
         let version = cron.newest();
-        let is_every = version.spec()["schedule"].as_str().is_none_or(|text| text.contains("@every"));
         if cron.namespace == FREEZING
-            || is_every
+            || version.is_every()
             || is_name_used(model, cron, slot)
             || version.has_limits()
             || scenario.clocks_differ().is_none()

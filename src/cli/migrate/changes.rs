@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Object;
 use crate::api::ControllerKind;
 use crate::api::batch_v1::CronJob;
-use crate::cli::cluster::{ATTEMPTS, CHANGES, patch_as_read};
+use crate::cli::cluster::{self, ATTEMPTS, CHANGES, patch_as_read, read_text};
 use crate::cli::explain::read::ReadError;
 use crate::cli::output::{Report, count};
 
@@ -107,13 +107,25 @@ impl Selection {
         Ok(())
     }
 
-    /// What is said of those of a list that cannot be decoded: they have no names.
-    pub(super) fn unread(&self, undecoded: Vec<(Object, String)>) -> impl Iterator<Item = Changed> {
+    /// Changes what was chosen of a list; `done` is that, for a terminal. Returns what was done to each, then what is said of those
+    /// of the list that cannot be decoded, which have no names, and a remark where nothing was found in the only namespace.
+    pub(super) async fn change_all<T: Listed>(
+        &self,
+        done: &str,
+        chosen: Vec<T>,
+        undecoded: Vec<(Object, String)>,
+        namespace: Option<&str>,
+        change: impl AsyncFn(T) -> Changed,
+    ) -> (Vec<Changed>, Vec<String>) {
+        let mut changed = cluster::change_all(done, chosen, change).await;
         let meant = if self.names.is_empty() { undecoded } else { Vec::new() };
-        meant.into_iter().map(|(object, cause)| {
+        changed.extend(meant.into_iter().map(|(object, cause)| {
             let message = format!("{object} cannot be read: {cause}.");
             Changed::failed(object, message)
-        })
+        }));
+        let only = namespace.filter(|_| changed.is_empty());
+        let remark = only.map(|only| format!("Only namespace {only} was looked at; --all-namespaces looks at all."));
+        (changed, remark.into_iter().collect())
     }
 }
 
@@ -123,14 +135,14 @@ impl Changed {
     }
 }
 
-/// Changes a CronJob as `plan` says; `what` is that, with the object. `again` reads it once more.
+/// Changes a CronJob as `plan` says; `what` is that, with the object. `newer` is the one that a text shows, after one that was read.
 pub(super) async fn change<T: Listed>(
     client: &Client,
     mut listed: T,
     what: &str,
     dry_run: bool,
     plan: impl Fn(&T) -> Plan,
-    again: impl AsyncFn(&T) -> Result<T, String>,
+    newer: impl Fn(&T, &str) -> Result<T, String>,
 ) -> Changed {
     let failed = |listed: &T, cause: String| Changed::failed(Object::of(listed.cron_job()), cause);
     for _ in 0..ATTEMPTS {
@@ -138,7 +150,7 @@ pub(super) async fn change<T: Listed>(
         let Some(patch) = patch.filter(|_| !dry_run) else { return changed };
         match patch_as_read(client, listed.cron_job(), patch, what).await {
             Ok(true) => return changed,
-            Ok(false) => match again(&listed).await {
+            Ok(false) => match read_again(client, listed.cron_job()).await.and_then(|text| newer(&listed, &text)) {
                 Ok(newer) => listed = newer,
                 Err(cause) => return failed(&listed, format!("{what}: {cause}")),
             },
@@ -148,10 +160,10 @@ pub(super) async fn change<T: Listed>(
     failed(&listed, format!("{what}: {CHANGES}"))
 }
 
-/// What to say where nothing was found in the only namespace.
-pub(super) fn none_found(changed: &[Changed], namespace: Option<&str>) -> Option<String> {
-    let namespace = namespace.filter(|_| changed.is_empty())?;
-    Some(format!("Only namespace {namespace} was looked at; --all-namespaces looks at all."))
+async fn read_again(client: &Client, cron_job: &CronJob) -> Result<String, String> {
+    let name = &cron_job.name;
+    let path = format!("{}/{}", cron_job.controller_kind.parent.path(Some(&name.namespace)), name.name);
+    read_text(client, &path).await.map_err(|error| error.to_string())
 }
 
 impl Changes {

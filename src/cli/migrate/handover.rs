@@ -13,14 +13,14 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use schedule::{Schedule, Zone};
 
-use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection, none_found};
+use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection};
 use super::read::{Seen, seen};
 use super::{LEASES, Object, controllers, old_slots, read_if_allowed};
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
-use crate::cli::cluster::{self, ControllerFlags, Scope, WriteError, read_text};
+use crate::cli::cluster::{self, ControllerFlags, Scope, WriteError};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, list};
@@ -152,9 +152,7 @@ pub(super) async fn hand_over_with(
     let others = if manages_all.is_some() { InCharge::Own } else { InCharge::InTree };
     which.choose(&mut all, kind, namespace)?;
     let change_one = async |seen| change(client, seen, (*direction, *dry_run), others, flags, now).await;
-    let mut changed = cluster::change_all(direction.done(), all, change_one).await;
-    changed.extend(which.unread(undecoded));
-    let mut remarks: Vec<String> = none_found(&changed, namespace).into_iter().collect();
+    let (changed, mut remarks) = which.change_all(direction.done(), all, undecoded, namespace, change_one).await;
     if *direction == Direction::Handover {
         let namespaces = changed.iter().filter_map(|changed| changed.object.namespace.as_deref());
         remarks.extend(leases.and_then(|leases| nothing_runs(&leases, namespaces.collect(), now)));
@@ -193,15 +191,12 @@ pub(super) async fn change(
         let changed = Changed { object: object.clone(), outcome, suspended: before.is_suspended(), message, starts };
         Plan { patch: is_changed.then(|| before.patch(wanted)), changed }
     };
-    changes::change(client, seen, &what, dry_run, plan, async |seen| again(client, seen, flags).await).await
+    changes::change(client, seen, &what, dry_run, plan, |before, text| newer(before, text, flags)).await
 }
 
 /// The CronJob as it is now, with the Jobs and the Namespace that were read before.
-async fn again(client: &Client, before: &Seen, flags: &ControllerFlags) -> Result<Seen, String> {
-    let name = &before.cron_job.name;
-    let path = format!("{}/{}", ControllerKind::CronJob.parent.path(Some(&name.namespace)), name.name);
-    let text = read_text(client, &path).await.map_err(|error| error.to_string())?;
-    let (found, undecoded) = seen([&*text].into_iter(), &[], flags, &Restrictions::default());
+fn newer(before: &Seen, text: &str, flags: &ControllerFlags) -> Result<Seen, String> {
+    let (found, undecoded) = seen([text].into_iter(), &[], flags, &Restrictions::default());
     let newer =
         found.into_iter().next().ok_or_else(|| undecoded.into_iter().map(|(_, cause)| cause).collect::<String>())?;
     let cron_job = Arc::clone(&newer.cron_job).in_its_namespace(before.cron_job.restriction());

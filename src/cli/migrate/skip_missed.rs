@@ -11,14 +11,14 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::Object;
-use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection, none_found};
+use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection};
 use super::read::Written;
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::Standing;
 use crate::api::policy::{NOT_AFTER, NOT_BEFORE, PolicyError, read_time};
 use crate::api::{ControllerKind, Interner, Object as _};
 use crate::cli::CliError;
-use crate::cli::cluster::{self, ControllerFlags, Scope, read_text};
+use crate::cli::cluster::{self, ControllerFlags, Scope};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{list, read_leases};
@@ -175,9 +175,7 @@ pub(super) async fn skip_missed_with(
     let (unknown, in_tree) = (of(InCharge::Unknown), of(InCharge::InTree));
     let done = format!("given {NOT_BEFORE}, for slots due before {}", written(now));
     let change_one = async |found| skip(client, found, now, *dry_run, &leases, flags).await;
-    let mut changed = cluster::change_all(&done, all, change_one).await;
-    changed.extend(which.unread(undecoded));
-    let mut remarks: Vec<String> = none_found(&changed, namespace).into_iter().collect();
+    let (changed, mut remarks) = which.change_all(&done, all, undecoded, namespace, change_one).await;
     if in_tree > 0 {
         let number = count(in_tree, "CronJob");
         remarks.push(format!("The in-tree controller ran {number} last: under it, {NOT_BEFORE} has no effect."));
@@ -200,11 +198,7 @@ pub(super) async fn skip(
     flags: &ControllerFlags,
 ) -> Changed {
     let what = format!("set {NOT_BEFORE} of {}", Object::of(&found.cron_job));
-    let again = async |found: &Found| {
-        let (kind, name) = (found.cron_job.controller_kind, &found.cron_job.name);
-        let path = format!("{}/{}", kind.parent.path(Some(&name.namespace)), name.name);
-        let text = read_text(client, &path).await.map_err(|error| error.to_string())?;
-        Found::read(&text, kind, leases, flags).map_err(|(_, cause)| cause)
-    };
-    changes::change(client, found, &what, dry_run, |found| found.plan(now, dry_run), again).await
+    let kind = found.cron_job.controller_kind;
+    let newer = |_: &Found, text: &str| Found::read(text, kind, leases, flags).map_err(|(_, cause)| cause);
+    changes::change(client, found, &what, dry_run, |found| found.plan(now, dry_run), newer).await
 }
