@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use apimachinery::steps;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::counter::Counter;
@@ -54,7 +55,13 @@ pub struct Store<T> {
     unanswered: Counter,
     /// For how many scopes the last answer was that the kind is not served.
     unserved: Counter,
+    /// The turns of lists that answer questions.
+    turns: Arc<Semaphore>,
 }
+
+/// How many namespaces are listed at a time to answer questions: after a takeover all are asked, and a server that has just come
+/// back is not to be met by as many lists as there are namespaces.
+const LISTS_AT_A_TIME: usize = 4;
 
 #[derive(Debug)]
 struct Contents<T> {
@@ -193,6 +200,7 @@ impl<T: Object> Store<T> {
             unsynced: Counter::new(scopes.len() as u64),
             unanswered: Counter::new(scopes.len() as u64),
             unserved: Counter::default(),
+            turns: Arc::new(Semaphore::new(LISTS_AT_A_TIME)),
             scopes,
         }
     }
@@ -273,7 +281,7 @@ impl<T: Object> Store<T> {
     }
 
     /// Asks for every change that was committed before this call, however long the watches are silent. Each reflector asks the
-    /// server for its newest version, and lists if its watch does not reach that within a second.
+    /// server for its newest version, and lists if its watch does not reach that within a second; four list at a time.
     pub fn ask(&self) -> Vec<Asked> {
         let ask = |scope: &Scope| Asked {
             namespace: scope.namespace.clone(),
@@ -380,6 +388,11 @@ impl<T: Object> Store<T> {
         progress.resource_version.clear();
         progress.resource_version.push_str(resource_version);
         progress.at = Instant::now();
+    }
+
+    /// Who lists to answer a question holds one of these until the list ends.
+    pub(super) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
     }
 
     /// The questions about scope number `scope`.
