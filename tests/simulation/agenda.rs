@@ -20,7 +20,7 @@ use crate::freezes;
 use crate::in_tree;
 use crate::job_world;
 use crate::network::Network;
-use crate::outage::{AGAIN, BACK};
+use crate::outage::{AGAIN, BACK, SOON};
 use crate::people;
 use crate::restore::Restore;
 use crate::rng::hash;
@@ -126,6 +126,9 @@ impl Sim {
         if let Some((from, until)) = scenario.outage() {
             state.plan(until + AGAIN, Act::JudgeWatches(from, until));
             state.plan(until + BACK, Act::JudgeOutage("an outage of the server"));
+            if scenario.comes_back_to_all() {
+                state.plan(until + SOON, Act::JudgeOutage("an outage that every replica saw"));
+            }
         }
         if let Some(restore) = scenario.restore {
             state.plan(restore.backup, Act::BackUp);

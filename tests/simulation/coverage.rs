@@ -33,6 +33,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot that started after a Job to be replaced held it",
             "slot in the calm",
             "CronJob after an outage of the server",
+            "CronJob after an outage that every replica saw",
             WATCHES,
             "slot that a backfill started",
             "Job of a backfill that is pruned",

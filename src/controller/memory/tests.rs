@@ -159,3 +159,57 @@ async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_
         assert!(recall(&memories, &with_record).recalled.record_removed.is_none(), "{sentence}");
     }
 }
+
+/// Whether a sync reads the CronJob live before it acts, after one step upon another. Epochs begin with a takeover, or with a watch
+/// that was silent.
+#[tokio::test]
+async fn a_view_is_believed_once_it_was_confirmed_in_this_epoch_and_until_a_read_finds_nothing() {
+    enum Step {
+        /// A live read in that epoch returns it.
+        Read(u64),
+        /// A live read finds nothing.
+        NotFound,
+        /// A status was written.
+        Written,
+        /// The CronJob goes, and one of its name comes.
+        Forget,
+    }
+    use Step::*;
+
+    let (cached, other) = (cron_job("a", "10"), cron_job("b", "20"));
+    let rows: [(&str, &[Step], u64, bool); 14] = [
+        ("nothing is known, before any takeover", &[], 0, false),
+        ("nothing is known, after a takeover", &[], 1, true),
+        ("read in this epoch", &[Read(1)], 1, false),
+        ("read in the last one", &[Read(1)], 2, true),
+        ("read in both", &[Read(1), Read(2)], 2, false),
+        ("an answer of the last epoch comes after that of this one", &[Read(2), Read(1)], 2, true),
+        ("a read finds nothing", &[NotFound], 0, true),
+        ("a read finds nothing, the next finds it", &[NotFound, Read(1)], 1, false),
+        ("a read finds it, the next finds nothing", &[Read(1), NotFound], 1, true),
+        ("a write is no read of this epoch", &[Written], 1, true),
+        ("found nothing, then a write succeeds", &[NotFound, Written], 0, true),
+        ("read, then a status is written", &[Read(1), Written], 1, false),
+        ("forgotten after a read that found nothing", &[NotFound, Forget], 0, false),
+        ("forgotten after a read, in the same epoch", &[Read(1), Forget], 1, true),
+    ];
+    for (sentence, steps, epoch, is_suspect) in rows {
+        let memories = Memories::default();
+        for step in steps {
+            match step {
+                Read(epoch) => memories.confirmed(&cached, *epoch),
+                NotFound => memories.not_found(&cached.name),
+                Written => memories.settled(&cached, Some(&cached), Edits::default()),
+                Forget => memories.forget(&cached.name),
+            }
+        }
+        let observation = memories.recall(&cached, Zone::UTC, epoch, String::new);
+        assert_eq!(observation.view_is_suspect, is_suspect, "{sentence}");
+    }
+    // Each read that returns another CronJob of the name drops what was known.
+    let memories = Memories::default();
+    fill(&memories, &cached);
+    memories.confirmed(&other, 1);
+    memories.confirmed(&cached, 1);
+    assert_eq!(is_known(&recall(&memories, &cached)), [false; 6], "what the other one's read dropped stays dropped");
+}
