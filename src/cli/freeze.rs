@@ -276,18 +276,8 @@ pub async fn set_frozen(
 ) -> Result<Outcome, CliError> {
     let (client, namespace) = scope.connect().await?;
     let began = Instant::now();
-    let now = (latest_now(&client, clock).await, began);
+    let now = (cluster::latest_now(&client, clock).await, began);
     set_frozen_with(&client, scope.controller_kind, namespace.as_deref(), request, flags, now).await
-}
-
-/// The latest time that the cluster may have: the server's second has begun, and nothing that is due in it may be taken for a slot
-/// after a thaw.
-async fn latest_now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
-    let theirs = cluster::clock::date(client).await.ok().flatten().map(|second| second + TimeDelta::seconds(1));
-    match theirs {
-        Some(theirs) if (clock.now() - theirs).abs() > cluster::SAME_TIME + TimeDelta::seconds(1) => theirs,
-        theirs => theirs.map_or(clock.now(), |theirs| theirs.max(clock.now())),
-    }
 }
 
 /// The same over a client. It was `now` at the instant `at`.
@@ -301,12 +291,11 @@ async fn set_frozen_with(
 ) -> Result<Outcome, CliError> {
     let found = read_namespaces(client, namespace, request.selector.as_deref()).await?;
     let cron_jobs = read_cron_jobs(client, controller_kind, namespace, &request.change, flags).await?;
-    let mut done = Vec::new();
-    for (found, text) in found {
+    let change = async |(found, text): (Namespace, String)| {
         let name = &*found.object_name().name;
         // The lists, and the writes before this one, take time, in which slots come. A freeze ends at one time everywhere.
         let now = match request.change {
-            Change::Thaw => now + TimeDelta::from_std(at.elapsed()).unwrap_or_default(),
+            Change::Thaw => now + at.elapsed(),
             Change::Freeze { .. } => now,
         };
         let plan = request.plan(&found, flags, now);
@@ -324,9 +313,11 @@ async fn set_frozen_with(
                 Ok(now) => frozen.find_error(&now, false),
             }
         }
-        done.push(frozen);
-    }
-    Ok(Outcome { dry_run: request.dry_run, namespaces: done })
+        frozen
+    };
+    let what = if matches!(request.change, Change::Thaw) { "thawed" } else { "frozen" };
+    let namespaces = cluster::change_all(what, found, change).await;
+    Ok(Outcome { dry_run: request.dry_run, namespaces })
 }
 
 /// The CronJobs by namespace, with their Jobs if they may be frozen, without what their Namespaces say now.

@@ -41,6 +41,8 @@ pub struct Namespaces {
     /// Since when the API server shows CronJobs and Jobs.
     others_listed: OnceLock<Instant>,
     is_off: AtomicBool,
+    /// Whether the last list or watch was refused.
+    is_watch_refused: AtomicBool,
     /// Whether a log tells that a Namespace that is watched may not be read.
     is_told: AtomicBool,
     /// Whether every Namespace is known, or will not be.
@@ -85,6 +87,7 @@ impl Namespaces {
             epoch: AtomicU64::new(0),
             others_listed: OnceLock::new(),
             is_off: AtomicBool::new(false),
+            is_watch_refused: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
             known: watch::Sender::new(false),
         }
@@ -112,9 +115,9 @@ impl Namespaces {
         *self.known.borrow() || self.polled.is_empty() && self.store.has_synced()
     }
 
-    /// How long ago the API server last confirmed them, if they are watched.
+    /// How long ago the API server last confirmed them, if they are watched and may be.
     pub fn age(&self) -> Option<Duration> {
-        self.store.age().filter(|_| !self.is_off())
+        self.store.age().filter(|_| !self.is_watch_refused.load(Ordering::Relaxed))
     }
 
     fn is_off(&self) -> bool {
@@ -183,6 +186,12 @@ impl Namespaces {
         }
     }
 
+    /// Whether a sync has read what the Namespace does not say in this version, and may wait for it.
+    fn has_read_otherwise(&self, shown: &Namespace) -> bool {
+        let read = self.read.get(&shown.object_name().name).map(|read| Arc::clone(&read.namespace));
+        read.is_some_and(|read| !read.leaves_the_same_slots(shown))
+    }
+
     /// The watch shows this version: an earlier one that was read is of no use, unless the watch is doubted.
     fn shown(&self, namespace: &Namespace) {
         if self.polled.is_empty() {
@@ -198,13 +207,15 @@ impl Namespaces {
             let epoch = self.epoch();
             match control.get_namespace(name).await {
                 Ok(new) => {
+                    let before = self.read.get(name).map(|read| Arc::clone(&read.namespace));
                     self.learn(name, epoch, new);
-                    self.handle(name, handlers);
+                    self.handle(name, before.as_ref(), handlers);
                 }
                 Err(error) if error.code == 403 => self.refuse(name, &error),
                 // It is not there, and neither are its CronJobs.
                 Err(error) if error.is_not_found() => {
                     self.read.remove(name);
+                    self.refused.remove(name);
                     continue;
                 }
                 Err(error) => warn!(namespace = &**name, %error, "the Namespace cannot be read"),
@@ -216,14 +227,20 @@ impl Namespaces {
         }
     }
 
-    /// Calls the handlers for a Namespace that was read.
-    fn handle(&self, name: &Arc<str>, handlers: &[Arc<dyn ResourceEventHandler<Namespace>>]) {
+    /// Calls the handlers for a Namespace that was read. `before` is the last version that was read, also by a sync.
+    fn handle(
+        &self,
+        name: &Arc<str>,
+        before: Option<&Arc<Namespace>>,
+        handlers: &[Arc<dyn ResourceEventHandler<Namespace>>],
+    ) {
         let Some(mut read) = self.read.get_mut(name) else { return };
         let new = Arc::clone(&read.namespace);
         let old = read.handled.replace(Arc::clone(&new));
         // The handlers look at it.
         drop(read);
-        match old {
+        let is_news = |old: &Namespace| !old.leaves_the_same_slots(&new);
+        match old.map(|old| before.filter(|before| !is_news(&old) && is_news(before)).cloned().unwrap_or(old)) {
             Some(old) => handlers.iter().for_each(|each| each.on_update(&old, &new)),
             None => handlers.iter().for_each(|each| each.on_add(&new, !*self.known.borrow())),
         }
@@ -272,11 +289,16 @@ impl ResourceEventHandler<Namespace> for Namespaces {
 impl Observer for Namespaces {
     fn failed(&self, _resource: ResourceKind, error: &ReflectorError) {
         let is_refusal = matches!(&error.cause, Cause::Status(status) if status.code == 403);
+        self.is_watch_refused.store(is_refusal, Ordering::Relaxed);
         let counts = || self.others_listed.get().is_some_and(|listed| self.counts(*listed));
         if is_refusal && !self.store.has_synced() && counts() && !self.is_off.swap(true, Ordering::AcqRel) {
             warn!(%error, "no freeze of a Namespace counts: the Namespaces cannot be listed");
             self.known.send_replace(true);
         }
+    }
+
+    fn listed(&self, _resource: ResourceKind) {
+        self.is_watch_refused.store(false, Ordering::Relaxed);
     }
 }
 
@@ -303,7 +325,8 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Namespace> for Namespa
     }
 
     fn on_update(&self, old: &Arc<Namespace>, new: &Arc<Namespace>) {
-        if !Restriction::is_same(old.restriction.as_deref(), new.restriction.as_deref()) {
+        let namespaces = self.0.parts.namespaces.as_ref();
+        if !old.leaves_the_same_slots(new) || namespaces.is_some_and(|namespaces| namespaces.has_read_otherwise(new)) {
             self.0.enqueue_namespace(new, old.restriction.as_ref());
         }
     }

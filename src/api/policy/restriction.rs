@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use schedule::{Calendar, Exclusions, Schedule, Zone};
+use schedule::{Calendar, Exclusions};
 
 use super::{
     Collected, EXCLUDE, MOST_QUOTED, NOT_BEFORE, Policy, PolicyError, PolicyReading, TIMING, excerpt, is_interval,
@@ -131,19 +131,35 @@ impl PolicyReading {
             unknown: own.map(|own| own.unknown.clone()).unwrap_or_default(),
             timing: own.and_then(|own| own.timing),
             edits: own.map(|own| own.edits).unwrap_or_default(),
-            offset: own.map(|own| own.offset()).unwrap_or_default(),
-            restriction: Some(Arc::clone(restriction)),
-            own: own.cloned(),
+            offset: own.map(|own| Self::offset(own)).unwrap_or_default(),
+            restricted: Some(Restricted { restriction: Arc::clone(restriction), own: own.cloned() }),
         }
     }
 }
 
+/// What was read in a Namespace with a restriction.
+#[derive(Debug)]
+pub(super) struct Restricted {
+    restriction: Arc<Restriction>,
+    /// What the CronJob itself says.
+    own: Option<Arc<PolicyReading>>,
+}
+
 impl CronJob {
-    /// The same CronJob in a Namespace with this restriction.
+    /// What its own annotations say.
+    pub(in crate::api) fn own_policies(&self) -> Option<&Arc<PolicyReading>> {
+        let reading = self.policies.as_ref()?;
+        match &reading.restricted {
+            Some(restricted) => restricted.own.as_ref(),
+            None => Some(reading),
+        }
+    }
+
+    /// The same CronJob in a Namespace with this restriction, and no other.
     #[must_use]
     pub fn restricted(&self, restriction: &Arc<Restriction>) -> Self {
         let schedule = self.spec.recurrence.schedule();
-        let reading = PolicyReading::restricted(self.policies.as_ref(), restriction, schedule);
+        let reading = PolicyReading::restricted(self.own_policies(), restriction, schedule);
         Self { policies: Some(Arc::new(reading)), ..self.clone() }
     }
 
@@ -152,23 +168,16 @@ impl CronJob {
     pub fn in_its_namespace(self: Arc<Self>, restriction: Option<&Arc<Restriction>>) -> Arc<Self> {
         match restriction {
             Some(restriction) => Arc::new(self.restricted(restriction)),
+            None if self.restriction().is_some() => {
+                Arc::new(Self { policies: self.own_policies().cloned(), ..Self::clone(&self) })
+            }
             None => self,
         }
     }
 
     /// The restriction of its Namespace, if it is [restricted](Self::restricted).
     pub fn restriction(&self) -> Option<&Arc<Restriction>> {
-        self.policies.as_ref()?.restriction.as_ref()
-    }
-
-    /// [`Self::schedule`] without what the Namespace leaves out.
-    pub fn own_schedule(&self, local: Zone) -> Option<&Schedule> {
-        let policies = self.policies.as_ref();
-        let policies =
-            policies.and_then(|read| if read.restriction.is_some() { read.own.as_ref() } else { Some(read) });
-        let own = self.timing(local).schedule.as_ref().ok()?;
-        let policy = policies.map(|policies| policies.policy.as_ref()).transpose().ok()?;
-        Some(policy.map_or(own, |policy| policy.schedule(own)))
+        Some(&self.policies.as_ref()?.restricted.as_ref()?.restriction)
     }
 }
 

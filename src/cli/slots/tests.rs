@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::Object as _;
+use crate::api::ObjectName;
 use crate::api::batch_v1::Job;
-use crate::api::policy::{BACKLOG, EXCLUDE, NOT_BEFORE};
+use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, NOT_BEFORE, STUCK_AFTER};
 use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
@@ -221,19 +222,38 @@ fn passed_over() -> Row<'static> {
     )
 }
 
-/// A Job of a backfill is never what Forbid waits for.
+/// Forbid never waits for a Job of a backfill, nor for one that a user made. One that is deleted as stuck is in the way until then.
 #[test]
-fn a_job_of_a_backfill_does_not_explain_a_slot_that_did_not_start() {
-    let change = json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": day(20)}});
-    for (of_backfill, fate) in [(false, Fate::Skipped), (true, Fate::Due)] {
-        let job = Job { of_backfill, ..Job::clone(&job(&day(15), "cj", None)) };
-        let job = Job { creation_timestamp: instant("2026-11-21T01:00:00Z"), ..job };
+fn a_job_that_blocks_nothing_does_not_explain_a_slot_that_did_not_start() {
+    let of_slot = Job { creation_timestamp: instant("2026-11-21T01:00:00Z"), ..Job::clone(&job(&day(15), "cj", None)) };
+    let (began, by_hand) = (Some(of_slot.creation_timestamp), ObjectName::new("shop", "by-hand"));
+    let one = json!({MAX_CONCURRENT: "1"});
+    let stuck = json!({STUCK_AFTER: "1h, delete"});
+    let rows = [
+        ("one of a slot", of_slot.clone(), json!({}), Fate::Skipped),
+        ("one of a backfill", Job { of_backfill: true, ..of_slot.clone() }, json!({}), Fate::Due),
+        (
+            "one of a backfill, and max-concurrent",
+            Job { of_backfill: true, ..of_slot.clone() },
+            one.clone(),
+            Fate::Skipped,
+        ),
+        ("one by hand", Job { name: by_hand.clone(), ..of_slot.clone() }, json!({}), Fate::Due),
+        ("one by hand, and max-concurrent", Job { name: by_hand, ..of_slot.clone() }, one, Fate::Skipped),
+        ("one that is stuck", Job { start_time: began, ..of_slot }, stuck, Fate::Due),
+    ];
+    for (sentence, job, annotations, fate) in rows {
+        let change = json!({
+            "metadata": {"annotations": annotations},
+            "spec": {"concurrencyPolicy": "Forbid"},
+            "status": {"lastScheduleTime": day(20)},
+        });
         let jobs = vec![Arc::new(job)];
         let facts = facts(&change, jobs);
         let now = instant("2026-11-22T10:00:00Z");
         let known = Known { facts, events: Vec::new() };
         let (judged, _) = History::new(&known, Zone::UTC, now).judged(instant(&day(21)), now, 10);
-        assert_eq!(judged.last().map(|judged| judged.fate), Some(fate), "{of_backfill}: {judged:?}");
+        assert_eq!(judged.last().map(|judged| judged.fate), Some(fate), "{sentence}: {judged:?}");
     }
 }
 

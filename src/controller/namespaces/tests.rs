@@ -271,48 +271,36 @@ async fn namespaces_of_a_process_with_some_are_read_again_and_again() {
     assert_eq!(*calls.0.lock(), ["listed", "updated"]);
 }
 
-/// What a poll finds after `shop` was read and was frozen, whether the freeze still holds, and what the handlers hear of it.
+/// What happens after `shop` was read and was frozen, whether the freeze still holds after further polls, and what the handlers hear.
 #[tokio::test(start_paused = true)]
 async fn poll_keeps_what_was_read_and_tells_of_every_change() {
-    let frozen = annotated(&[("not-before", Some("2027-01-01T00:00:00Z"))]);
-    let new = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } });
-    let path = "/api/v1/namespaces/shop";
-    type Change<'a> = (&'a str, Value);
-    let thaw = annotated(&[("not-before", None)]);
-    // What the namespace controller does once nothing is in it.
-    let mut emptied = new.clone();
-    emptied["spec"] = json!({ "finalizers": [] });
-    let rows: [(&str, &[Change<'_>], bool, bool, bool, &[&str]); 4] = [
-        ("nothing has changed", &[], false, false, true, &[]),
-        ("the right is lost for a while", &[], true, false, true, &[]),
+    let rows: [(&str, &[&str], bool, &[&str]); 5] = [
+        ("nothing has changed", &[], true, &[]),
+        ("the right is lost for a while", &["right lost"], true, &[]),
+        ("it was created anew without a freeze", &["deleted", "finalized", "created"], false, &["updated"]),
+        ("a sync has read its end first", &["thawed", "read by a sync"], false, &["updated"]),
         (
-            "it was created anew without a freeze",
-            &[("DELETE", json!({})), ("PUT", emptied), ("POST", new.clone())],
+            "a sync has read a freeze, which has ended since",
+            &["thawed", "polled", "frozen again", "read by a sync", "thawed"],
             false,
-            false,
-            false,
-            &["updated"],
+            &["updated", "updated"],
         ),
-        ("a sync has read its end first", &[("PATCH", thaw)], false, true, false, &["updated"]),
     ];
-    for (sentence, changes, is_refused, reads_first, is_frozen, want) in rows {
+    for (sentence, steps, is_frozen, want) in rows {
         let closed = Arc::new(AtomicBool::new(false));
         let judge = Arc::clone(&closed);
         let (server, _, control) = refusing(move |_| judge.load(Ordering::Relaxed));
-        let send = async |method: &str, body: &Value| {
-            let path = match method {
-                "POST" => "/api/v1/namespaces",
-                "PUT" => "/api/v1/namespaces/shop/finalize",
-                _ => path,
-            };
-            let request = http::Request::builder().method(method).uri(path);
+        let send = async |method: &str, path: &str, body: Value| {
+            let path = format!("/api/v1/namespaces{path}");
             let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-            let body = axum::body::Bytes::from(body.to_string());
-            let answer = server.handle(request.header("content-type", kind).body(body).unwrap()).await;
+            let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
+            let answer = server.handle(request.body(axum::body::Bytes::from(body.to_string())).unwrap()).await;
             assert!(answer.status().is_success(), "{sentence}: {method}: {}", answer.status());
         };
-        send("POST", &new).await;
-        send("PATCH", &frozen).await;
+        let until = |time: Option<&str>| send("PATCH", "/shop", annotated(&[("not-before", time)]));
+        let new = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } });
+        send("POST", "", new.clone()).await;
+        until(Some("2027-01-01T00:00:00Z")).await;
         let name: Arc<str> = "shop".into();
         let namespaces = Namespaces::polled([Arc::clone(&name)]);
         let calls = Arc::new(Calls::default());
@@ -321,14 +309,26 @@ async fn poll_keeps_what_was_read_and_tells_of_every_change() {
         namespaces.others_listed.get_or_init(Instant::now);
         namespaces.poll(&*control, &handlers).await;
         calls.0.lock().clear();
-        for (method, body) in changes {
-            send(method, body).await;
+        for step in steps {
+            match *step {
+                "deleted" => send("DELETE", "/shop", json!({})).await,
+                // What the namespace controller does once nothing is in it.
+                "finalized" => {
+                    let emptied = json!({ "metadata": { "name": "shop" }, "spec": { "finalizers": [] } });
+                    send("PUT", "/shop/finalize", emptied).await;
+                }
+                "created" => send("POST", "", new.clone()).await,
+                "thawed" => until(None).await,
+                "frozen again" => until(Some("2027-02-01T00:00:00Z")).await,
+                "read by a sync" => {
+                    let read = control.get_namespace(&name).await.unwrap();
+                    namespaces.learn(&name, 1, read);
+                }
+                "polled" => namespaces.poll(&*control, &handlers).await,
+                "right lost" => closed.store(true, Ordering::Relaxed),
+                step => panic!("no step {step}"),
+            }
         }
-        if reads_first {
-            let read = control.get_namespace(&name).await.unwrap();
-            namespaces.learn(&name, 1, read);
-        }
-        closed.store(is_refused, Ordering::Relaxed);
         for _ in 0..3 {
             namespaces.poll(&*control, &handlers).await;
             tokio::time::sleep(LONGEST_START).await;
