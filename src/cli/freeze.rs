@@ -2,7 +2,8 @@
 //!
 //! Guarantees: only the annotations `not-before` and `reason` of the Namespaces are changed, each by one request. A thaw sets
 //! `not-before` to the cluster's second at its write, so that no older slot starts. What a freeze holds is counted by the controller's own
-//! search. CronJobs that the in-tree controller runs are named as not held. Pure, except for [`set_frozen`].
+//! search, for the CronJobs of every kind that the cluster serves. CronJobs that the in-tree controller runs are named as not held.
+//! Pure, except for [`set_frozen`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use kube::Client;
 use schedule::Zone;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::CliError;
@@ -23,9 +24,9 @@ use super::migrate::escaped;
 use super::next::cron_jobs::{Given, slots_after};
 use super::output::{Report, count, moment};
 use super::restrictions::why;
-use crate::api::batch_v1::Job;
+use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{EXCLUDE, NOT_BEFORE, REASON, Restriction};
-use crate::api::{ControllerKind, Interner, Namespace, Object as _, ResourceKind};
+use crate::api::{ControllerKind, DecodeError, Interner, Namespace, Object as _, ResourceKind};
 
 /// The end of a freeze.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +77,9 @@ pub struct Request {
 pub struct Outcome {
     dry_run: bool,
     namespaces: Vec<Frozen>,
+    /// The CronJobs that are not counted, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_read: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -123,11 +127,49 @@ impl Outcome {
     }
 }
 
+/// A Namespace as it was read.
+struct Found {
+    namespace: Namespace,
+    text: String,
+}
+
+impl Found {
+    fn read(text: &str) -> Result<Self, DecodeError> {
+        Ok(Self { namespace: Namespace::decode(text, &Interner::default())?, text: text.to_owned() })
+    }
+
+    fn name(&self) -> &str {
+        &self.namespace.object_name().name
+    }
+
+    /// What it says beside its bound.
+    fn dates(&self) -> Option<Arc<Restriction>> {
+        restriction(&changed(&self.text, &patch(&Map::from_iter([(NOT_BEFORE.to_owned(), Value::Null)]))))
+    }
+}
+
+/// The CronJobs of some Namespaces.
+struct CronJobs {
+    /// The kind whose CronJobs have their names alone.
+    kind: ControllerKind,
+    by_namespace: HashMap<String, Vec<Facts>>,
+    /// What could not be read, and why.
+    not_read: Vec<String>,
+}
+
+impl CronJobs {
+    fn name(&self, cron_job: &CronJob) -> String {
+        let ResourceKind { kind, group, .. } = cron_job.controller_kind.parent;
+        let name = &cron_job.name.name;
+        if cron_job.controller_kind == self.kind { name.to_string() } else { format!("{kind}.{group}/{name}") }
+    }
+}
+
 impl Request {
     /// What happens to a Namespace at `now`.
-    fn plan(&self, namespace: &Namespace, flags: &ControllerFlags, now: DateTime<Utc>) -> Plan {
-        let name = &namespace.object_name().name;
-        let restriction = namespace.restriction.as_deref();
+    fn plan(&self, found: &Found, flags: &ControllerFlags, now: DateTime<Utc>) -> Plan {
+        let name = found.name();
+        let restriction = found.namespace.restriction.as_deref();
         let before = restriction.and_then(|restriction| restriction.frozen_until(now));
         let would = |done: &str, would: &str| if self.dry_run { would.to_owned() } else { done.to_owned() };
         match &self.change {
@@ -147,29 +189,28 @@ impl Request {
                         "Namespace {name} {verb} frozen until {until_text}{why}.{}",
                         was.unwrap_or_default()
                     ),
-                    change: Some(annotations(until, reason.as_deref())),
+                    change: Some(patch(&annotations(until, reason.as_deref()))),
                     failed: false,
                 }
             }
             Change::Thaw if before.is_none() && restriction.is_none_or(|restriction| restriction.error().is_none()) => {
-                let excluded = restriction.map(Restriction::excluded).filter(|excluded| !excluded.is_empty());
-                let excluded = excluded.map(|excluded| format!(" {EXCLUDE} ({excluded}) goes on to hold."));
-                let summary = format!("Namespace {name} is not frozen.{}", excluded.unwrap_or_default());
+                let summary = format!("Namespace {name} is not frozen.{}", goes_on(found.dates().as_deref()));
                 Plan { summary, change: None, failed: false }
             }
             Change::Thaw => {
                 let verb = would("is", "would be");
-                // What cannot be read may be dates, which stay with their reason.
-                let is_freeze_alone = restriction
-                    .is_some_and(|restriction| restriction.error().is_none() && restriction.excluded().is_empty());
-                let kept =
-                    restriction.and_then(|restriction| restriction.reason.as_deref()).filter(|_| !is_freeze_alone);
+                let (dates, mut annotations) = (found.dates(), annotations(whole_second(now), None));
+                if dates.is_some() {
+                    // Dates stay, with their reason.
+                    annotations.remove(REASON);
+                }
                 Plan {
                     summary: format!(
                         "Namespace {name} {verb} thawed: no run that was due before now starts. Leave {NOT_BEFORE} until each \
-                         CronJob has run: without it, the newest run that the freeze held starts."
+                         CronJob has run: without it, the newest run that the freeze held starts.{}",
+                        goes_on(dates.as_deref())
                     ),
-                    change: Some(annotations(whole_second(now), kept)),
+                    change: Some(patch(&annotations)),
                     failed: false,
                 }
             }
@@ -180,24 +221,24 @@ impl Request {
     fn frozen(
         &self,
         plan: &Plan,
-        namespace: &Namespace,
-        cron_jobs: &[Facts],
+        found: &Found,
+        all: &CronJobs,
         flags: &ControllerFlags,
         now: DateTime<Utc>,
     ) -> Frozen {
+        let cron_jobs = all.by_namespace.get(found.name()).map(Vec::as_slice).unwrap_or_default();
         let names = |in_charge| {
             let meant = cron_jobs.iter().filter(move |facts| facts.in_charge == in_charge);
-            meant.map(|facts| facts.cron_job.name.name.to_string()).collect()
+            meant.map(|facts| all.name(&facts.cron_job)).collect()
         };
         let is_freeze = matches!(self.change, Change::Freeze { .. });
         let until = match &self.change {
             Change::Freeze { until, .. } => until.time(now, flags.zone),
             Change::Thaw => now,
         };
-        let restriction = namespace.restriction.as_ref();
+        let restriction = found.namespace.restriction.as_ref();
         // What its dates leave out does not run after a freeze either.
-        let dates = restriction.filter(|restriction| restriction.error().is_none());
-        let dates = dates.map(|restriction| Arc::new(restriction.without_not_before()));
+        let dates = found.dates().filter(|dates| dates.error().is_none());
         let runs = |facts: &Facts| {
             let unfrozen = Arc::clone(&facts.cron_job).in_its_namespace(dates.as_ref());
             let start = unfrozen.nominal(now);
@@ -207,11 +248,11 @@ impl Request {
             let slots = waiting.into_iter().chain(later).take(MANY + 1);
             let slots: Vec<DateTime<Utc>> = if is_on { slots.collect() } else { Vec::new() };
             let first = slots.first().map(|slot| unfrozen.due(*slot));
-            Held { name: unfrozen.name.name.to_string(), runs: slots.len(), first }
+            Held { name: all.name(&unfrozen), runs: slots.len(), first }
         };
         let ours = cron_jobs.iter().filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown));
         Frozen {
-            namespace: namespace.object_name().name.to_string(),
+            namespace: found.name().to_owned(),
             summary: plan.summary.clone(),
             is_freeze,
             failed: plan.failed,
@@ -220,6 +261,12 @@ impl Request {
             not_known: names(InCharge::Unknown),
         }
     }
+}
+
+/// That dates go on to hold, after a sentence.
+fn goes_on(dates: Option<&Restriction>) -> String {
+    let excluded = dates.map(Restriction::excluded).filter(|excluded| !excluded.is_empty());
+    excluded.map(|excluded| format!(" {EXCLUDE} ({excluded}) goes on to hold.")).unwrap_or_default()
 }
 
 /// The slots that wait now, in a Namespace with this restriction.
@@ -259,9 +306,18 @@ fn changed(text: &str, change: &Value) -> String {
     object.to_string()
 }
 
-fn annotations(not_before: DateTime<Utc>, reason: Option<&str>) -> Value {
+fn restriction(text: &str) -> Option<Arc<Restriction>> {
+    Namespace::decode(text, &Interner::default()).ok()?.restriction
+}
+
+/// The annotations that are written; one that is null is removed.
+fn annotations(not_before: DateTime<Utc>, reason: Option<&str>) -> Map<String, Value> {
     let not_before = not_before.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-    json!({ "metadata": { "annotations": { NOT_BEFORE: not_before, REASON: reason } } })
+    Map::from_iter([(NOT_BEFORE.to_owned(), not_before.into()), (REASON.to_owned(), reason.into())])
+}
+
+fn patch(annotations: &Map<String, Value>) -> Value {
+    json!({ "metadata": { "annotations": annotations } })
 }
 
 /// Freezes or thaws the Namespaces of `scope`; `flags` are those of the controller.
@@ -291,18 +347,17 @@ async fn set_frozen_with(
 ) -> Result<Outcome, CliError> {
     let found = read_namespaces(client, namespace, request.selector.as_deref()).await?;
     let cron_jobs = read_cron_jobs(client, controller_kind, namespace, &request.change, flags).await?;
-    let change = async |(found, text): (Namespace, String)| {
-        let name = &*found.object_name().name;
+    let change = async |found: Found| {
+        let name = found.name();
         // The lists, and the writes before this one, take time, in which slots come. A freeze ends at one time everywhere.
         let now = match request.change {
             Change::Thaw => now + at.elapsed(),
             Change::Freeze { .. } => now,
         };
         let plan = request.plan(&found, flags, now);
-        let cron_jobs = cron_jobs.get(name).map(Vec::as_slice).unwrap_or_default();
-        let mut frozen = request.frozen(&plan, &found, cron_jobs, flags, now);
+        let mut frozen = request.frozen(&plan, &found, &cron_jobs, flags, now);
         if let Some(change) = plan.change.as_ref().filter(|_| request.dry_run) {
-            frozen.find_error(&changed(&text, change), true);
+            frozen.find_error(&changed(&found.text, change), true);
         } else if let Some(change) = &plan.change {
             let path = format!("{}/{name}?fieldManager=cronjob-controller-cli", ResourceKind::NAMESPACE.path(None));
             match cluster::try_patch(client, &path, change).await {
@@ -317,49 +372,57 @@ async fn set_frozen_with(
     };
     let what = if matches!(request.change, Change::Thaw) { "thawed" } else { "frozen" };
     let namespaces = cluster::change_all(what, found, change).await;
-    Ok(Outcome { dry_run: request.dry_run, namespaces })
+    Ok(Outcome { dry_run: request.dry_run, namespaces, not_read: cron_jobs.not_read })
 }
 
-/// The CronJobs by namespace, with their Jobs if they may be frozen, without what their Namespaces say now.
+/// The CronJobs of every kind that the cluster serves, with their Jobs if they may be frozen, without what their Namespaces say now.
+/// Those of `kind` must be readable.
 async fn read_cron_jobs(
     client: &Client,
-    controller_kind: ControllerKind,
+    kind: ControllerKind,
     namespace: Option<&str>,
     change: &Change,
     flags: &ControllerFlags,
-) -> Result<HashMap<String, Vec<Facts>>, ReadError> {
-    let (interner, leases) = (Interner::default(), read_leases(client).await);
-    // A thaw starts nothing that was due before, whatever runs.
-    let jobs = match change {
-        Change::Freeze { .. } => list(client, &controller_kind.child.path(namespace), "").await?,
-        Change::Thaw => Vec::new(),
-    };
-    let jobs = by_owner(jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()));
-    let mut by_namespace: HashMap<String, Vec<Facts>> = HashMap::new();
-    for raw in list(client, &controller_kind.parent.path(namespace), "").await? {
-        let listed = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags);
-        let Some((cron_job, in_charge)) = listed else { continue };
-        let namespace = cron_job.name.namespace.to_string();
-        let jobs = jobs.get(&(namespace.clone(), cron_job.name.name.to_string())).cloned().unwrap_or_default();
-        let (cron_job, warnings) = (Arc::new(cron_job), Ok(Vec::new()));
-        let facts = Facts { cron_job, in_charge, jobs, warnings, lease: None, namespace_unread: None };
-        by_namespace.entry(namespace).or_default().push(facts);
+) -> Result<CronJobs, ReadError> {
+    let leases = read_leases(client).await;
+    let mut found = CronJobs { kind, by_namespace: HashMap::new(), not_read: Vec::new() };
+    for each in ControllerKind::ALL {
+        let path = each.parent.path(namespace);
+        let first = if each == kind { Ok(String::new()) } else { get(client, &format!("{path}?limit=1")).await };
+        match first {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => continue,
+            Err(error) => {
+                found.not_read.push(format!("{}.{}: {}", each.parent.kind, each.parent.group, words(&error)));
+                continue;
+            }
+        }
+        let cron_jobs = list(client, &path, "").await?;
+        // A thaw starts nothing that was due before, whatever runs.
+        let jobs = match change {
+            Change::Freeze { .. } if !cron_jobs.is_empty() => list(client, &each.child.path(namespace), "").await?,
+            _ => Vec::new(),
+        };
+        let interner = Interner::default();
+        let jobs = by_owner(jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()));
+        for raw in cron_jobs {
+            let listed = InCharge::of_listed(raw.get(), each, &interner, &leases, flags);
+            let Some((cron_job, in_charge)) = listed else { continue };
+            let namespace = cron_job.name.namespace.to_string();
+            let jobs = jobs.get(&(namespace.clone(), cron_job.name.name.to_string())).cloned().unwrap_or_default();
+            let (cron_job, warnings) = (Arc::new(cron_job), Ok(Vec::new()));
+            let facts = Facts { cron_job, in_charge, jobs, warnings, lease: None, namespace_unread: None };
+            found.by_namespace.entry(namespace).or_default().push(facts);
+        }
     }
-    Ok(by_namespace)
+    Ok(found)
 }
 
-/// The Namespace of that name, or those with these labels, or all; with their texts.
-async fn read_namespaces(
-    client: &Client,
-    name: Option<&str>,
-    selector: Option<&str>,
-) -> Result<Vec<(Namespace, String)>, ReadError> {
+/// The Namespace of that name, or those with these labels, or all.
+async fn read_namespaces(client: &Client, name: Option<&str>, selector: Option<&str>) -> Result<Vec<Found>, ReadError> {
     let path = ResourceKind::NAMESPACE.path(None);
     let decode = |text: &str| {
-        let what = path.clone();
-        Namespace::decode(text, &Interner::default())
-            .map(|namespace| (namespace, text.to_owned()))
-            .map_err(|cause| ReadError::Decode { what, cause: Box::new(cause) })
+        Found::read(text).map_err(|cause| ReadError::Decode { what: path.clone(), cause: Box::new(cause) })
     };
     if let Some(name) = name {
         let path = format!("{path}/{name}");
@@ -376,16 +439,16 @@ impl Report for Outcome {
         if self.namespaces.is_empty() {
             return vec!["There is no such Namespace.".to_owned()];
         }
-        self.namespaces.iter().flat_map(|frozen| frozen.lines(self.dry_run)).collect()
+        let mut lines: Vec<String> = self.namespaces.iter().flat_map(|frozen| frozen.lines(self.dry_run)).collect();
+        lines.extend(self.not_read.iter().map(|kind| format!("Not counted, because it cannot be read: {kind}")));
+        lines
     }
 }
 
 impl Frozen {
     /// Says if a Namespace that was changed has another annotation that cannot be read, and holds everything.
     fn find_error(&mut self, json: &str, dry_run: bool) {
-        let restriction =
-            Namespace::decode(json, &Interner::default()).ok().and_then(|namespace| namespace.restriction);
-        if let Some(error) = restriction.as_ref().and_then(|restriction| restriction.error()) {
+        if let Some(error) = restriction(json).as_ref().and_then(|restriction| restriction.error()) {
             let name = &self.namespace;
             let [is, starts] = if dry_run { ["would be", "would start"] } else { ["is", "starts"] };
             self.summary = format!(
@@ -406,7 +469,12 @@ impl Frozen {
             lines.push(format!("No run of its {} is due until then.", count(self.held.len(), "CronJob")));
         }
         if !late.is_empty() {
-            let verb = if dry_run { "would be held" } else { "are held" };
+            let verb = match (self.is_freeze, dry_run) {
+                (true, true) => "would be held",
+                (true, false) => "are held",
+                (false, true) => "would not start",
+                (false, false) => "do not start",
+            };
             let text = |held: &&Held| {
                 let runs = if held.runs > MANY { format!("more than {MANY} runs") } else { count(held.runs, "run") };
                 let first = held

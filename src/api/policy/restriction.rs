@@ -83,13 +83,6 @@ impl Restriction {
         self.not_before().filter(|end| *end > now)
     }
 
-    /// The same without the bound. One that cannot be read stays so.
-    #[must_use]
-    pub fn without_not_before(&self) -> Self {
-        let rule = self.rule.as_ref().map(|rule| Rule { not_before: None, ..rule.clone() }).map_err(Clone::clone);
-        Self { rule, reason: self.reason.clone() }
-    }
-
     /// The policy of a CronJob with `spec.schedule`, in the place of its own.
     fn of_policy(&self, own: Option<&Policy>, schedule: &str) -> Result<Policy, PolicyError> {
         let Rule { not_before, exclude, excluded } = self.rule.as_ref().map_err(|error| of_namespace(error.clone()))?;

@@ -222,16 +222,29 @@ pub async fn connect_and_read_cron_job(
 ) -> Result<(CronJob, String, DateTime<Utc>), CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
-    let (mut cron_job, text) = read_cron_job(&client, target.controller_kind, namespace, &target.name).await?;
-    let (in_charge, lease) = find_in_charge(&client, &mut cron_job, &text, flags).await;
-    let restrictions = Restrictions::read(&client, Some(namespace)).await;
-    let cron_job = restrictions.restricted(cron_job, in_charge);
     let now = cluster::now(&client, clock).await;
+    let (cron_job, sentence) = read_alone(&client, target.controller_kind, namespace, &target.name, flags, now).await?;
+    Ok((cron_job, sentence, now))
+}
+
+/// The same over a client at `now`.
+pub(in crate::cli) async fn read_alone(
+    client: &Client,
+    controller_kind: ControllerKind,
+    namespace: &str,
+    name: &str,
+    flags: &ControllerFlags,
+    now: DateTime<Utc>,
+) -> Result<(CronJob, String), ReadError> {
+    let (mut cron_job, text) = read_cron_job(client, controller_kind, namespace, name).await?;
+    let (in_charge, lease) = find_in_charge(client, &mut cron_job, &text, flags).await;
+    let restrictions = Restrictions::read(client, Some(namespace)).await;
+    let cron_job = restrictions.restricted(cron_job, in_charge);
     let mut sentence = in_charge.sentence(&cron_job, lease.as_ref(), now);
     if let Some(error) = &restrictions.unread {
         sentence = format!("{sentence} {}", unread(error));
     }
-    Ok((cron_job, sentence, now))
+    Ok((cron_job, sentence))
 }
 
 /// Reads the facts about one object; `flags` are those of its controller.

@@ -1,11 +1,14 @@
 #![allow(clippy::unwrap_used)]
 
 use apimachinery::clock::TestClock;
-use apiserver::{ApiServer, Config};
+use apiserver::{ApiServer, Config, kinds};
 
 use super::*;
+use crate::api::crd;
 use crate::cli::cluster::read_text;
 use crate::cli::explain::tests::{facts, instant, job, post};
+use crate::client;
+use crate::controller::tests::wire::{Fate, Wire};
 
 const NOW: &str = "2026-12-18T12:00:00.250Z";
 
@@ -54,6 +57,11 @@ fn freeze(until: Until, reason: Option<&str>) -> Request {
 
 fn thaw() -> Request {
     Request { change: Change::Thaw, selector: None, dry_run: false }
+}
+
+fn merge(mut object: Value, change: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+    object
 }
 
 fn at(time: &str) -> Until {
@@ -108,7 +116,7 @@ fn freeze_counts_what_waits_and_leaves_out_dates() {
     let backlog = json!({"cronjob-controller.dev/backlog": "2"});
     let no_backlog = json!({"cronjob-controller.dev/backlog": "0"});
     let limit = json!({"cronjob-controller.dev/max-concurrent": "1"});
-    let rows: [Holds<'_>; 10] = [
+    let rows: [Holds<'_>; 11] = [
         ("nothing waits", none(), ran.clone(), &[(22, Some("Complete"))], 2, "23"),
         ("Forbid holds the newest", none(), with("Forbid", none()), runs, 3, "22"),
         ("a backlog", none(), with("Forbid", backlog), runs, 4, "21"),
@@ -117,17 +125,27 @@ fn freeze_counts_what_waits_and_leaves_out_dates() {
         ("a run that is due", none(), with("Allow", none()), &[(19, Some("Complete"))], 3, "22"),
         ("a suspension", none(), json!({"spec": {"suspend": true}}), &[], 0, ""),
         ("dates", json!({EXCLUDE: "2026-11-23"}), ran.clone(), &[(22, Some("Complete"))], 1, "24"),
+        (
+            "dates beside a bound that cannot be read",
+            json!({NOT_BEFORE: "soon", EXCLUDE: "2026-11-23"}),
+            ran.clone(),
+            &[(22, Some("Complete"))],
+            1,
+            "24",
+        ),
         ("a freeze that is on", json!({NOT_BEFORE: "2026-11-23T06:00:00Z"}), with("Forbid", none()), runs, 2, "23"),
         ("a thaw", json!({NOT_BEFORE: "2026-11-22T06:00:00Z"}), with("Forbid", none()), runs, 2, "23"),
     ];
     for (sentence, annotations, change, jobs, runs, first) in rows {
         let metadata = json!({"name": "shop", "uid": "", "annotations": annotations});
-        let namespace = Namespace::decode(&json!({ "metadata": metadata }).to_string(), &Interner::default()).unwrap();
+        let found = Found::read(&json!({ "metadata": metadata }).to_string()).unwrap();
         let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
         let facts = Facts { in_charge: InCharge::Own, ..facts(&change, jobs) };
         let (request, flags) = (freeze(at("2026-11-24T10:00:00Z"), None), ControllerFlags::default());
         let now = instant("2026-11-22T10:00:00Z");
-        let frozen = request.frozen(&request.plan(&namespace, &flags, now), &namespace, &[facts], &flags, now);
+        let by_namespace = HashMap::from([("shop".to_owned(), vec![facts])]);
+        let all = CronJobs { kind: ControllerKind::CronJob, by_namespace, not_read: Vec::new() };
+        let frozen = request.frozen(&request.plan(&found, &flags, now), &found, &all, &flags, now);
         let held = &frozen.held[0];
         let first = (!first.is_empty()).then(|| instant(&format!("2026-11-{first}T02:00:00Z")));
         assert_eq!((held.runs, held.first), (runs, first), "{sentence}");
@@ -140,25 +158,29 @@ async fn thaw_sets_the_bound_to_the_present_second() {
     assert_eq!(set(&client, Some("shop"), &thaw(), NOW).await, ("Namespace shop is not frozen.".to_owned(), true));
     assert_eq!(annotations(&client, "shop").await, [Value::Null, Value::Null]);
     let rows = [
-        (
-            "a freeze",
-            json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "x"}),
-            [json!("2026-12-18T12:00:01Z"), Value::Null],
-        ),
-        ("a bound that cannot be read", json!({NOT_BEFORE: "soon"}), [json!("2026-12-18T12:00:01Z"), Value::Null]),
+        ("a freeze", json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "x"}), Value::Null, ""),
+        ("a bound that cannot be read, and its reason", json!({NOT_BEFORE: "soon", REASON: "x"}), Value::Null, ""),
         (
             "dates stay, with their reason",
-            json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "closed", EXCLUDE: "Sun"}),
-            [json!("2026-12-18T12:00:01Z"), json!("closed")],
+            json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "two  words", EXCLUDE: "Sun"}),
+            json!("two  words"),
+            " cronjob-controller.dev/exclude (Sun) goes on to hold.",
+        ),
+        (
+            "dates beside a bound that cannot be read",
+            json!({NOT_BEFORE: "soon", REASON: "closed", EXCLUDE: "Sun"}),
+            json!("closed"),
+            " cronjob-controller.dev/exclude (Sun) goes on to hold.",
         ),
     ];
-    for (sentence, before, want) in rows {
+    for (sentence, before, reason, more) in rows {
+        let before = merge(json!({REASON: null, EXCLUDE: null}), &before);
         let path = "/api/v1/namespaces/shop";
         cluster::try_patch(&client, path, &json!({"metadata": {"annotations": before}})).await.unwrap();
         let text = "Namespace shop is thawed: no run that was due before now starts. Leave cronjob-controller.dev/not-before until \
                     each CronJob has run: without it, the newest run that the freeze held starts.";
-        assert_eq!(set(&client, Some("shop"), &thaw(), NOW).await, (text.to_owned(), true), "{sentence}");
-        assert_eq!(annotations(&client, "shop").await, want, "{sentence}");
+        assert_eq!(set(&client, Some("shop"), &thaw(), NOW).await, (format!("{text}{more}"), true), "{sentence}");
+        assert_eq!(annotations(&client, "shop").await, [json!("2026-12-18T12:00:01Z"), reason], "{sentence}");
     }
 }
 
@@ -186,13 +208,74 @@ async fn dates_that_cannot_be_read_hold_on_and_keep_their_reason() {
 }
 
 #[tokio::test]
-async fn thaw_of_what_is_not_frozen_holds_nothing() {
-    let client = world().await;
+async fn thaw_names_the_runs_that_it_drops_of_a_spread() {
     let path = "/apis/batch/v1/namespaces/shop/cronjobs/moved";
     let spread = json!({"metadata": {"annotations": {"cronjob-controller.dev/spread": "1h"}}});
-    cluster::try_patch(&client, path, &spread).await.unwrap();
-    let (text, _) = set(&client, Some("shop"), &thaw(), "2026-12-18T12:00:00.250Z").await;
-    assert_eq!(text, "Namespace shop is not frozen.");
+    let frozen = json!({"metadata": {"annotations": {NOT_BEFORE: "2027-01-01T00:00:00Z"}}});
+    let nothing = json!({});
+    let rows = [
+        ("it is not frozen", &nothing, false, None),
+        ("it is frozen", &frozen, false, Some("Of 1 CronJob, these runs do not start:")),
+        ("a dry run", &frozen, true, Some("Of 1 CronJob, these runs would not start:")),
+    ];
+    for (sentence, namespace, dry_run, want) in rows {
+        let client = world().await;
+        cluster::try_patch(&client, path, &spread).await.unwrap();
+        cluster::try_patch(&client, "/api/v1/namespaces/shop", namespace).await.unwrap();
+        let (text, _) = set(&client, Some("shop"), &Request { dry_run, ..thaw() }, NOW).await;
+        assert_eq!(text.lines().nth(1), want, "{sentence}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn freeze_holds_the_cron_jobs_of_every_kind() {
+    let clock = TestClock::new(instant(NOW));
+    let mut resources = kinds::all();
+    resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
+    let server = ApiServer::new(Config::new(clock, resources));
+    let (client, wire) = (server.client(), Wire::new());
+    let spec = |template: Value| json!({"schedule": "0 */6 * * *", "jobTemplate": template});
+    let template = json!({"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+    }}}});
+    for kind in [ControllerKind::CronJob, ControllerKind::Tutorial] {
+        let annotations = json!({"cronjob-controller.dev/managed": "true"});
+        let mut object = json!({
+            "apiVersion": kind.parent.api_version(), "kind": kind.parent.kind,
+            "metadata": {"name": "same", "annotations": annotations}, "spec": spec(template.clone()),
+        });
+        object["spec"]["suspend"] = (kind == ControllerKind::CronJob).into();
+        post(&client, &kind.parent.path(Some("default")), &object).await;
+    }
+    let freeze = Request { dry_run: true, ..freeze(Until::In(TimeDelta::hours(12)), None) };
+    let flags = ControllerFlags::default();
+    let lines = async |client: &Client, kind| {
+        let now = (instant(NOW), Instant::now());
+        let done = set_frozen_with(client, kind, Some("default"), &freeze, &flags, now).await;
+        done.unwrap().lines().split_off(1)
+    };
+    let runs = "2 runs, the first of 2026-12-18T18:00:00Z";
+    let rows = [
+        (ControllerKind::CronJob, "  same: ", "  CronJob.batch.tutorial.kubebuilder.io/same: "),
+        (ControllerKind::Tutorial, "  CronJob.batch/same: ", "  same: "),
+    ];
+    for (kind, first, second) in rows {
+        let want = [
+            "Of 2 CronJobs, these runs would be held:".to_owned(),
+            format!("{first}{runs}"),
+            format!("{second}{runs}"),
+        ];
+        assert_eq!(lines(&client, kind).await, want, "{kind}");
+    }
+    wire.judge(|ask| match &*ask.resource {
+        "apiexamples" => Fate::Denied(403, "Forbidden", "apiexamples is forbidden"),
+        _ => Fate::Pass,
+    });
+    let refused = client::on_service(wire.around(server.into_service()));
+    let found = lines(&refused, ControllerKind::CronJob).await;
+    let group = ControllerKind::ApiExample.parent.group;
+    let want = format!("Not counted, because it cannot be read: ApiExample.{group}: apiexamples is forbidden");
+    assert_eq!((found.len(), found.last()), (4, Some(&want)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ use crate::cli::cluster::Known;
 use crate::cli::explain::explain;
 use crate::cli::forecast::{Ahead, Question, Will};
 use crate::cli::output::{Report, count};
+use crate::cli::restrictions::unread;
 
 /// The most runs of a minute in an answer.
 const MOST: usize = 50;
@@ -38,6 +39,9 @@ pub(crate) struct NextHour {
     held: usize,
     /// The minutes in which a slot is due.
     minutes: Vec<Minute>,
+    /// Why what their Namespaces say is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces_unread: Option<String>,
 }
 
 /// A minute.
@@ -80,10 +84,11 @@ impl NextHour {
     ) -> Self {
         let until = now + TimeDelta::hours(1);
         let mut minutes: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
-        let mut cron_jobs = 0;
+        let (mut cron_jobs, mut namespaces_unread) = (0, None);
         for known in known {
             let known: &Known = known.borrow();
             let facts = &known.facts;
+            namespaces_unread = namespaces_unread.or_else(|| facts.namespace_unread.clone());
             let told = explain(facts, local, now);
             let question = Question { facts, told: &told, local, zone, now, until, most: MINUTES };
             let runs = question.answer();
@@ -103,6 +108,7 @@ impl NextHour {
             slots: minutes.iter().map(|minute| minute.slots).sum(),
             held: minutes.iter().map(|minute| minute.held).sum(),
             minutes,
+            namespaces_unread,
         }
     }
 
@@ -170,6 +176,7 @@ impl Report for NextHour {
             lines.push(String::new());
         }
         lines.extend(self.minutes.iter().flat_map(Minute::lines));
+        lines.extend(self.namespaces_unread.as_deref().map(unread));
         lines
     }
 }

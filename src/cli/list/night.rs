@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::cli::cluster::Known;
 use crate::cli::forecast::Durations;
 use crate::cli::output::{MOMENT, Report, count, stretch};
+use crate::cli::restrictions::unread;
 use crate::cli::slots::{Fate, History, Judged, LATE, RunResult};
 use crate::controller::plan::Skip;
 use crate::terminal;
@@ -50,6 +51,9 @@ pub(crate) struct Night {
     skipped: Part,
     /// The longest runs.
     longest: Part,
+    /// Why what their Namespaces say is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces_unread: Option<String>,
 }
 
 /// A list.
@@ -120,6 +124,7 @@ impl Night {
         let history = History::new(known, local, now);
         let (judged, cut) = history.judged(cron_job.nominal(from) - TimeDelta::seconds(1), cron_job.nominal(to), SLOTS);
         self.cron_jobs += 1;
+        self.namespaces_unread = self.namespaces_unread.take().or_else(|| known.facts.namespace_unread.clone());
         self.cut += usize::from(cut);
         self.slots += judged.len();
         let number = |fate: Fate| judged.iter().filter(|slot| slot.fate == fate).count();
@@ -235,6 +240,7 @@ impl Report for Night {
             let more = part.total - part.entries.len();
             lines.extend((more > 0 && title != "LONGEST").then(|| format!("  and {more} more")));
         }
+        lines.extend(self.namespaces_unread.as_deref().map(unread));
         lines
     }
 }

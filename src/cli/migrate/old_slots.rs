@@ -15,9 +15,7 @@ use super::read::Seen;
 use super::schedules::in_tree_slot;
 use super::{Code, Finding, Object};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
-use crate::api::policy::{
-    BACKLOG, COUNTED_FROM, DST, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, Policy, REPLACE_WAITS, SCHEDULE,
-};
+use crate::api::policy::{BACKLOG, COUNTED_FROM, DST, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SCHEDULE};
 use crate::cli::explain::rehearsal::Rehearsal;
 use crate::cli::next::cron_jobs::annotation;
 use crate::cli::output::{moment, stretch};
@@ -85,14 +83,11 @@ fn reason(
     local: Zone,
     now: DateTime<Utc>,
 ) -> Option<(Reason, String)> {
-    let policy = match cron_job.policy() {
-        Ok(policy) => policy,
-        Err(error) => {
-            let why = format!("a policy cannot be read, so that nothing starts here ({error})");
-            return Some((Reason::BadPolicy, why));
-        }
-    };
-    if let Some(annotation) = policy.and_then(|policy| left_out(policy, policy.schedule(own), slot)) {
+    if let Err(error) = cron_job.policy() {
+        let why = format!("a policy cannot be read, so that nothing starts here ({error})");
+        return Some((Reason::BadPolicy, why));
+    }
+    if let Some(annotation) = left_out(cron_job, own, slot) {
         return Some((Reason::LeftOut, format!("{annotation} leaves this slot out")));
     }
     match Rehearsal::of(cron_job, jobs, local, now).settlement.verdict {
@@ -129,8 +124,19 @@ fn is_forbidden(cron_job: &CronJob) -> bool {
     cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid && !cron_job.status.active.is_empty()
 }
 
-/// The annotation because of which a slot of `spec.schedule` is none of `schedule`.
-pub(super) fn left_out(policy: &Policy, schedule: &Schedule, slot: DateTime<Utc>) -> Option<&'static str> {
+/// The annotation because of which a slot of `spec.schedule`, whose reading is `own`, is none here: the CronJob's own, or its
+/// Namespace's.
+pub(super) fn left_out(cron_job: &Arc<CronJob>, own: &Schedule, slot: DateTime<Utc>) -> Option<String> {
+    let alone = Arc::clone(cron_job).in_its_namespace(None);
+    match (by_policy(&alone, own, slot), by_policy(cron_job, own, slot)) {
+        (Some(annotation), _) => Some(annotation.to_owned()),
+        (None, annotation) => annotation.map(|annotation| format!("{annotation} of the Namespace")),
+    }
+}
+
+fn by_policy(cron_job: &CronJob, own: &Schedule, slot: DateTime<Utc>) -> Option<&'static str> {
+    let policy = cron_job.policy().ok().flatten()?;
+    let schedule = policy.schedule(own);
     if schedule.has(slot) {
         return None;
     }

@@ -4,6 +4,8 @@
 //! starts late is estimated as it does that. A difference after [`SLOTS`] slots and after [`STRETCH`] is not looked for; the steps of the
 //! comparison are bounded. Pure.
 
+use std::sync::Arc;
+
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::{Observed, next_schedule_time};
@@ -31,7 +33,7 @@ const MOST_SLOTS: usize = 35 * 24 * 60;
 const MAX_JOB_NAME_LENGTH: usize = 63;
 
 pub(super) fn find(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Vec<Finding> {
-    let cron_job = &*seen.cron_job;
+    let cron_job = &seen.cron_job;
     if cron_job.deleting {
         return Vec::new();
     }
@@ -92,7 +94,7 @@ fn lost(seen: &Seen, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<
 }
 
 /// The next slots of which only one controller has a slot, and the delay of `spread`.
-fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<Finding> {
+fn schedule_differs(cron_job: &Arc<CronJob>, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<Finding> {
     let (object, zone) = (Object::of(cron_job), own.zone().unwrap_or(local));
     let policy = match cron_job.policy() {
         Ok(policy) => policy?,
@@ -111,7 +113,7 @@ fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTi
     if !std::ptr::eq(schedule, own) && !policy.leaves_all_after(now) {
         let ([only_in_tree, only_here], compared) = differences(own, schedule, now);
         if let Some(slot) = only_in_tree {
-            let annotation = left_out(policy, schedule, slot).unwrap_or(SCHEDULE);
+            let annotation = left_out(cron_job, own, slot).unwrap_or_else(|| SCHEDULE.to_owned());
             parts.push(format!("would run at {}, which {annotation} leaves out here", moment(zone, slot)));
         }
         if let Some(slot) = only_here {

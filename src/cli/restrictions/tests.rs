@@ -1,17 +1,29 @@
 #![allow(clippy::unwrap_used)]
 
+use apimachinery::clock::TestClock;
+use apiserver::{ApiServer, Config};
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::ControllerKind;
 use crate::api::policy::REASON;
 use crate::cli::check::{self, Rules, Source};
-use crate::cli::cluster::Known;
-use crate::cli::explain::tests::{cron_job, facts, instant};
+use crate::cli::cluster::{self, ControllerFlags, Known, Namespaces, Scope};
+use crate::cli::explain::read::{read, read_alone};
+use crate::cli::explain::tests::{cron_job, facts, instant, post};
 use crate::cli::explain::{Facts, State, explain};
+use crate::cli::findings;
 use crate::cli::list::listing;
+use crate::cli::list::next_hour::NextHour;
+use crate::cli::list::night::Night;
 use crate::cli::next::cron_jobs::Question;
 use crate::cli::next::manifests::next_of;
-use crate::cli::output::Report as _;
+use crate::cli::options::cluster::Since;
+use crate::cli::output::{Format, Report as _, Screen};
+use crate::cli::slots::slots;
+use crate::client;
+use crate::controller::tests::wire::{Fate, Wire};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
@@ -91,11 +103,52 @@ fn list_shows_state_reason_and_end() {
     assert!(lines[1].contains("\"release week\", until Tue 2026-11-24 06:00:00 +00:00"), "{lines:?}");
 }
 
-#[test]
-fn namespace_that_cannot_be_read_is_a_note() {
-    let unread = Facts { namespace_unread: Some("forbidden".to_owned()), ..facts(&json!({}), Vec::new()) };
-    let text = explain(&unread, Zone::UTC, instant(NOW)).lines().join("\n");
-    assert!(text.contains("Its Namespace cannot be read, so a freeze of it does not show: forbidden"), "{text}");
+#[tokio::test(start_paused = true)]
+async fn namespaces_that_cannot_be_read_are_named_by_every_report() {
+    let (clock, wire) = (TestClock::new(instant(NOW)), Wire::new());
+    let server = ApiServer::new(Config::builtin(clock));
+    wire.judge(|ask| match &*ask.resource {
+        "namespaces" => Fate::Denied(403, "Forbidden", "namespaces is forbidden"),
+        _ => Fate::Pass,
+    });
+    let template = json!({"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+    }}}});
+    let object = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"},
+        "spec": {"schedule": "0 2 * * *", "timeZone": "UTC", "jobTemplate": template},
+    });
+    post(&server.client(), "/apis/batch/v1/namespaces/default/cronjobs", &object).await;
+    let client = client::on_service(wire.around(server.into_service()));
+    let (flags, kind, now) = (ControllerFlags::default(), ControllerKind::CronJob, instant(NOW));
+    let known = cluster::read_all(&client, kind, None, None, &flags).await.unwrap();
+    let scope =
+        Scope { controller_kind: kind, namespaces: Namespaces::All, name: None, kubeconfig: None, context: None };
+    let findings = findings::find_with(&client, &scope, None, &flags, now).await.unwrap();
+    let listing = listing(&known, Zone::UTC, now);
+    let screen = Screen { width: 200, colour: false };
+    let one = read(&client, kind, "default", "nightly", &flags).await.unwrap();
+    let (_, next) = read_alone(&client, kind, "default", "nightly", &flags, now).await.unwrap();
+    let all =
+        "Namespaces cannot be read, so freezes of them do not show: read /api/v1/namespaces: namespaces is forbidden";
+    let rows = [
+        ("explain", findings.lines(), all),
+        (
+            "explain NAME",
+            explain(&one, Zone::UTC, now).lines(),
+            "Its Namespace cannot be read, so a freeze of it does not show: namespaces is forbidden",
+        ),
+        ("explain --since", slots(&known, Zone::UTC, Since::Ago(TimeDelta::hours(1)), now).lines(), all),
+        ("list", listing.lines(), all),
+        ("list on a terminal", vec![listing.shown(Format::Table, Some(screen)).to_string()], all),
+        ("list --night", Night::of(&known, Zone::UTC, Zone::UTC, now).lines(), all),
+        ("list --next-hour", NextHour::of(&known, Zone::UTC, Zone::UTC, now).lines(), all),
+        ("next NAME", vec![next], "Namespaces cannot be read, so freezes of them do not show: namespaces is forbidden"),
+    ];
+    for (command, lines, want) in rows {
+        let text = lines.join("\n");
+        assert_eq!(text.matches(want).count(), 1, "{command}: {text}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::api::batch_v1::Job;
 use crate::client;
 use crate::controller::tests::objects::merged;
 use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, job};
-use crate::controller::tests::wire::{Ask, Verb, Wire};
+use crate::controller::tests::wire::{Ask, Fate, Verb, Wire};
 
 const NOON: &str = "2026-03-02T12:00:30Z";
 
@@ -81,6 +81,19 @@ async fn start_by_hand(world: &World, cron_job: &Value, slot: &str, change: Valu
 fn why(report: &Value, list: &str) -> Vec<String> {
     let entries = report[list].as_array().unwrap().iter();
     entries.map(|entry| format!("{}: {}", entry["name"].as_str().unwrap(), entry["why"].as_str().unwrap())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn report_says_that_namespaces_cannot_be_read() {
+    let world = world(after_twenty_seconds).await;
+    let shadow = Beside::start(&world, 2).await;
+    shadow.wire.judge(|ask| match &*ask.resource {
+        "namespaces" => Fate::Denied(403, "Forbidden", "namespaces is forbidden"),
+        _ => Fate::Pass,
+    });
+    world.pass(Duration::from_secs(60)).await;
+    let (report, ..) = shadow.end().await;
+    assert_eq!(report["namespacesUnread"], "read /api/v1/namespaces: namespaces is forbidden");
 }
 
 #[tokio::test(start_paused = true)]

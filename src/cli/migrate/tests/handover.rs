@@ -11,6 +11,8 @@ use crate::cli::CliError;
 use crate::cli::cluster::{read_text, try_patch};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::tests::post;
+use crate::client;
+use crate::controller::tests::wire::{Fate, Wire};
 
 pub(super) const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
 pub(super) const MANAGED: &str = "cronjob-controller.dev/managed";
@@ -18,6 +20,7 @@ const SUSPEND: &str = "cronjob-controller.dev/suspend";
 
 pub(super) struct World {
     pub client: Client,
+    server: ApiServer,
     pub clock: Arc<TestClock>,
 }
 
@@ -25,7 +28,8 @@ impl World {
     /// A day after the last run of each of these CronJobs: name, annotations, `spec.suspend`.
     pub async fn new(cron_jobs: &[(&str, Value, bool)]) -> Self {
         let clock = TestClock::new(instant("2026-11-19T03:00:00Z"));
-        let client = ApiServer::new(Config::builtin(clock.clone())).client();
+        let server = ApiServer::new(Config::builtin(clock.clone()));
+        let client = server.client();
         for (name, annotations, suspend) in cron_jobs {
             let labels = json!({"name": name});
             let template = json!({"spec": {"template": {"spec": {
@@ -39,7 +43,7 @@ impl World {
             post(&client, CRON_JOBS, &object).await;
         }
         clock.step(TimeDelta::days(1));
-        Self { client, clock }
+        Self { client, server, clock }
     }
 
     async fn try_move(
@@ -144,6 +148,49 @@ async fn each_cron_job_moves_with_its_suspension_and_back() {
                 "{name}: the second time, no write"
             );
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn freeze_of_the_namespace_decides_what_a_move_starts() {
+    let job = "Job nightly-";
+    let at_once = format!("cronjob-controller starts {job}");
+    let in_tree = format!("Under the in-tree controller, CronJob default/nightly would start {job}");
+    let left_out = "cronjob-controller.dev/not-before of the Namespace leaves this slot out.";
+    let rows = [
+        ("no freeze", Value::Null, Some(&at_once), false),
+        ("a freeze", json!("2026-11-22T00:00:00Z"), None, true),
+        ("a thaw after the slot", json!("2026-11-20T02:30:00Z"), None, true),
+        ("a thaw before the slot", json!("2026-11-20T01:00:00Z"), Some(&at_once), false),
+    ];
+    for (sentence, not_before, over, back) in rows {
+        let world = World::new(&[("nightly", json!({}), false)]).await;
+        let annotations = json!({"metadata": {"annotations": {"cronjob-controller.dev/not-before": not_before}}});
+        try_patch(&world.client, "/api/v1/namespaces/default", &annotations).await.unwrap();
+        let text = world.text(Direction::Handover, &["nightly"], "", false).await;
+        match over {
+            Some(starts) => assert!(text.contains(starts), "{sentence}: {text}"),
+            None => assert!(!text.contains(job), "{sentence}: {text}"),
+        }
+        let text = world.text(Direction::Takeback, &["nightly"], "", false).await;
+        assert_eq!(text.contains(&in_tree) && text.contains(left_out), back, "{sentence}: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn move_says_that_namespaces_cannot_be_read() {
+    let world = World::new(&[("nightly", json!({}), false)]).await;
+    let wire = Wire::new();
+    wire.judge(|ask| match &*ask.resource {
+        "namespaces" => Fate::Denied(403, "Forbidden", "namespaces is forbidden"),
+        _ => Fate::Pass,
+    });
+    let client = client::on_service(wire.around(world.server.into_service()));
+    let world = World { client, ..world };
+    for direction in [Direction::Handover, Direction::Takeback] {
+        let text = world.text(direction, &["nightly"], "", true).await;
+        let unread = "Namespaces cannot be read, so freezes of them do not show: namespaces is forbidden";
+        assert!(text.contains(unread), "{direction:?}: {text}");
     }
 }
 
