@@ -357,6 +357,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                         warn!(namespace = &**name, %error, "the Namespace cannot be read; what it said last counts");
                     }
                 }
+                // Neither may show it any more: it is as if the rights had never been granted.
+                Err(error) if error.code == 403 && namespaces.is_watch_refused.load(Ordering::Relaxed) => {
+                    if !namespaces.is_told.swap(true, Ordering::Relaxed) {
+                        warn!(namespace = &**name, %error, "no freeze of a Namespace that is new counts: Namespaces cannot be read");
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -402,6 +402,8 @@ impl<'a> Sync<'a> {
             let mut attempt = Attempt { slot: pending.slot, victims: Vec::new(), then, next: Some(slot) };
             if self.limits.replace_waits {
                 self.replace_and_wait(&mut attempt)?;
+            } else if cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
+                self.delete_replaced_jobs(&mut attempt)?;
             }
             return Ok(Some(ControlFlow::Continue(attempt)));
         }

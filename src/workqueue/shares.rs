@@ -2,7 +2,7 @@
 //!
 //! Guarantees: pure; the time is an argument. Work is what a worker does about one key. These limits hold when work begins:
 //! - There is at most `limit` work at a time. When the limit falls, the part of the reserve (see below) that slow groups hold
-//!   does not count.
+//!   does not count, and of three or fewer, what they hold beyond half: a hung request keeps no other group waiting.
 //! - Slow groups hold at most half of the limit, or a quarter of it while keys of high priority wait whose groups have yet to
 //!   show how fast they are answered.
 //! - Groups that have yet to show it hold at most half of what slow groups leave. The first key of such a group may begin
@@ -152,11 +152,12 @@ impl Shares {
         self.held[after as usize] += work;
     }
 
-    /// Whether the limit is reached. The part of the reserve that slow groups hold does not count. So when the limit falls
-    /// because of slow groups, keys of other groups do not wait until the slow ones have ended.
+    /// Whether the limit is reached. What slow groups hold of the reserve does not count, and with three workers or fewer, what they
+    /// hold beyond half of them. So when the limit falls, keys of other groups do not wait until the slow ones have ended.
     pub(super) fn is_full(&self) -> bool {
-        let excess = self.held[Standing::Slow as usize].saturating_sub(self.unreserved());
-        self.held() - excess >= self.limit
+        let most = if self.limit > 3 { self.unreserved() } else { self.limit / 2 };
+        let slow = self.held[Standing::Slow as usize];
+        self.held() - slow + slow.min(most) >= self.limit
     }
 
     /// How much work groups that are not prompt may have.

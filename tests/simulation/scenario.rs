@@ -9,7 +9,7 @@ use cronjob_controller::api::{ControllerKind, Manage};
 
 use crate::backfill::Backfill;
 use crate::calm::SETTLED_WITHIN;
-use crate::faults::{Fault, FaultKind, has_slow_admission};
+use crate::faults::{Fault, FaultKind, has_slow_admission, is_everywhere};
 use crate::freezes::{self, FREEZING};
 use crate::limits;
 use crate::policies::{self, Annotations};
@@ -308,6 +308,9 @@ impl Scenario {
                 if rng.percent(75) {
                     limits::fit(rng, cron_job);
                 }
+                if is_everywhere("LATE") {
+                    limits::leave_late_ones_out(rng, cron_job);
+                }
             }
             for _ in 0..rng.weighted(&[(60, 0), (25, 1), (15, 3)]) {
                 let (at, change) = (rng.range(20 * SECOND, self.active), limits::change(rng));
@@ -353,7 +356,7 @@ impl Scenario {
 
     /// Adds refusals of all statuses of a namespace, where some CronJobs keep no history.
     fn refuse(&mut self, rng: &mut Rng) {
-        if rng.percent(70) {
+        if rng.percent(70) && !is_everywhere("STATUSES") {
             return;
         }
         let namespace = *rng.pick(&NAMESPACES);

@@ -33,7 +33,7 @@ impl Scenario {
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
     /// of their namespace, and then for one of their own, so that each is tried at least once more.
     fn only_refuse(&mut self, rng: &mut Rng) {
-        if rng.percent(92) {
+        if rng.percent(92) && !faults::is_everywhere("ONLY_REFUSALS") {
             return;
         }
         self.faults.retain(|fault| fault.kind.is_refusal() && fault.kind != F::AdmissionDenies);
@@ -145,7 +145,7 @@ impl Scenario {
     /// One verb is refused for minutes, for all CronJobs of a namespace or for one, with one code after the other. Some of
     /// these CronJobs keep little history.
     fn refuse_verbs(&mut self, rng: &mut Rng) {
-        if rng.percent(70) {
+        if rng.percent(70) && !faults::is_everywhere("VERBS") {
             return;
         }
         let victim = if rng.percent(50) { 0 } else { 1 + rng.range(0, self.cron_jobs.len() as u64) };
@@ -179,7 +179,7 @@ impl Scenario {
 
     /// Operators stop all replicas, edit while none runs, and start them; or restart one after the other.
     fn operate(&mut self, rng: &mut Rng) {
-        if rng.percent(65) {
+        if rng.percent(65) && !faults::is_everywhere("OPERATORS") {
             return;
         }
         let at = self.moment(rng, 3 * MINUTE);

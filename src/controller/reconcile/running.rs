@@ -266,13 +266,17 @@ impl Sync<'_> {
         self.wait_until(next, schedule)
     }
 
-    /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.
+    /// No slot may be due because the last one's starting deadline has passed: such slots are not found as those to start.
     pub(super) fn nothing_due(&mut self, schedule: &Evaluation<'_>) -> Verdict {
         if self.draft.base.spec.starting_deadline_seconds.is_none() {
             return Verdict::NothingDue;
         }
         let found = self.find_starts(schedule, false).ok().and_then(|found| found.most_recent);
         let Some(slot) = found else { return Verdict::NothingDue };
+        // Its create has no answer, so it may have its Job.
+        if self.observation.recalled.pending_create.is_some_and(|pending| pending.slot == slot) {
+            return Verdict::Open;
+        }
         let blocker = self.blocker(slot);
         if blocker.is_none() && self.waited_to_replace() {
             self.hourly_event(EventType::Warning, "MissSchedule", missed_schedule(slot));

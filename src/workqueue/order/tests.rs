@@ -112,7 +112,8 @@ impl Model {
             Standing::Returning | Standing::Unproven => leaves_some && unknown < 1.max(free / 2),
         };
         is_admitted
-            && processing - slow.saturating_sub(self.limit - reserve) < self.limit
+            && processing - slow + slow.min(if self.limit > 3 { self.limit - reserve } else { self.limit / 2 })
+                < self.limit
             && own.processing.len() < own.limit.unwrap_or(usize::MAX)
     }
 
@@ -365,6 +366,29 @@ fn smaller_limit_does_not_stop_other_groups_until_slow_keys_have_ended() {
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
     queue.done(&(1, 1), || now + Duration::from_millis(5));
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
+}
+
+/// Keys of one group hang, and then the limit falls: of a group that is prompt, one key at a time goes on at least.
+#[test]
+fn however_small_the_limit_becomes_what_hangs_does_not_stop_other_groups() {
+    for limit in [1, 2, 3, 4, 5, 8] {
+        let start = Instant::now();
+        let now = start + UNANSWERED;
+        let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+        queue.order().set_limit(16);
+        queue.add((1, 0), Priority::High, start);
+        assert_eq!(drain(&mut queue, start), [0, 1, 0, 0, 0], "{limit}");
+        (0..8).for_each(|key| _ = queue.add((0, key), Priority::High, start));
+        let hung = drain(&mut queue, start)[0];
+        assert!(hung > 4, "{limit}: {hung}");
+        queue.done(&(1, 0), || start + Duration::from_millis(5));
+        queue.order().set_limit(limit);
+        for key in 1..4 {
+            queue.add((1, key), Priority::High, now);
+            assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0], "{limit}: key {key}");
+            queue.done(&(1, key), || now + Duration::from_millis(5));
+        }
+    }
 }
 
 #[test]
