@@ -40,7 +40,7 @@ pub struct Memory {
     pub confirmed: u64,
     /// Whether the cache is known to show it wrongly: a live read did not find it, or it had another version when a status was written.
     pub doubted: bool,
-    /// Whether a request of the last sync timed out.
+    /// Whether a request timed out, and no sync has ended since without a failed one.
     pub timed_out: bool,
     /// In a box, because it is mostly empty: it is needed from a create until the watch shows its effects.
     known: Option<Box<Known>>,

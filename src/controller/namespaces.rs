@@ -40,6 +40,7 @@ pub struct Namespaces {
     epoch: AtomicU64,
     /// Since when the API server shows CronJobs and Jobs.
     others_listed: OnceLock<Instant>,
+    /// Whether none counts, since they may not be listed.
     is_off: AtomicBool,
     /// Whether the last list or watch was refused.
     is_watch_refused: AtomicBool,

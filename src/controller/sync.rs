@@ -1,10 +1,10 @@
 //! One sync of a CronJob: look, decide, act, conclude.
 //!
 //! Guarantees:
-//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, one attempt is carried out.
+//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, at most one attempt is carried out.
 //! - Nothing is sent for a slot after the CronJob was changed, suspended or handed back while an answer was awaited.
 //! - Each read answers at least one open question, so a sync ends.
-//! - A sync writes the status once, or leaves it to the next sync.
+//! - A sync writes the status at most once, or leaves it to the next sync.
 //! - A sync with no Job left to start ends by the CronJob's next slot, however slow the API server is. A later sync
 //!   retries the status and the history.
 
@@ -71,7 +71,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let (conclusion, began) = (conclude(course, &attempted), Instant::now());
         let (mut settlement, prune_failed) = self.prune_first(&observation, conclusion, now).await;
         self.decided(&observation, &mut settlement, now);
-        let end = began + settling_time(settlement.outcome.next_slot(), now);
+        let end = began + settling_time(settlement.outcome.requeue_at(), now);
         self.settle(&observation, settlement, end, prune_failed).await
     }
 
@@ -87,7 +87,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             return (conclusion.settle([]), false);
         }
         // The other half of the time is for the status write.
-        let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.next_slot(), now) / 2);
+        let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.requeue_at(), now) / 2);
         let (replies, failed) = self.cleanup_finished_jobs(&observation.cron_job, jobs, until).await;
         let answered = replies.into_iter().map(|(job, reply)| {
             let unanswered =

@@ -323,6 +323,6 @@ impl Sync<'_> {
     fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Evaluation<'_>) -> Outcome {
         let outcome = self.wait_for_next_slot(schedule);
         let Some(time) = time.filter(|time| *time > self.now) else { return outcome };
-        Outcome::Requeue(outcome.next_slot().map_or(time, |next| next.min(time)))
+        Outcome::Requeue(outcome.requeue_at().map_or(time, |next| next.min(time)))
     }
 }
