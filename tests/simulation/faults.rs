@@ -100,6 +100,7 @@ fault_kinds! {
     CreateRefused "creates of Jobs refused for minutes" 0,
     DeleteRefused "deletions of Jobs refused for minutes" 0,
     LeaseRefused "lease refused for minutes" 0,
+    ReadRefused "reads of an object refused for minutes" 0,
     JobsSilent "Job watch silent" 0,
     CronJobsSilent "CronJob watch silent" 0,
     LeaseDeleted "lease of a dead leader deleted" 0,

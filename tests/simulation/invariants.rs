@@ -52,8 +52,8 @@ const KNOWN_AS_NOISY: Millis = 2 * MINUTE;
 /// How late a slot may be started beside noisy namespaces.
 const IN_TIME: Millis = 2 * SECOND;
 
-/// How late after an overload: the backoff, a second in which one may hang before it no longer counts, and a request's time.
-const AFTER_OVERLOAD: Millis = 4 * SECOND;
+/// How late after an overload: the backoff, some seconds in each of which a request that hangs holds the last place, and a request's time.
+const AFTER_OVERLOAD: Millis = 6 * SECOND;
 
 /// A write on its way.
 #[derive(Clone, Debug)]
