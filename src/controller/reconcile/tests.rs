@@ -7,6 +7,7 @@ mod pairs;
 mod policies;
 mod publish;
 mod script;
+mod taken;
 
 use std::collections::HashMap;
 use std::sync::Arc;
