@@ -465,7 +465,7 @@ async fn polled_namespace_without_a_read_is_unrestricted_once_it_was_refused_for
     const DOUBTED: Known = (true, [false, true], true);
     /// The process has known it, or that it does not exist.
     const NEW: Known = (false, [true, true], true);
-    let rows: [(&str, &[Polled], Known); 31] = [
+    let rows: [(&str, &[Polled], Known); 32] = [
         ("nothing", &[Listed, Wait(60_000)], UNKNOWN),
         ("read", &[Poll], FROZEN),
         ("read by a sync", &[Asked, Answered], (true, [false, false], false)),
@@ -482,6 +482,11 @@ async fn polled_namespace_without_a_read_is_unrestricted_once_it_was_refused_for
         ("doubted, then refused twice", &[Listed, Doubt, Refuse, Poll, Wait(1_000), Poll], FREE),
         ("refused twice, then away", &[Listed, Refuse, Poll, Wait(1_000), Poll, Away, Wait(60_000), Poll], FREE),
         ("refused twice, then read", &[Listed, Refuse, Poll, Wait(1_000), Poll, Answer, Poll], FROZEN),
+        (
+            "refused twice, then read, then doubted",
+            &[Listed, Refuse, Poll, Wait(1_000), Poll, Answer, Poll, Doubt],
+            DOUBTED,
+        ),
         (
             "refused twice, then read, then refused for long",
             &[Listed, Refuse, Poll, Wait(1_000), Poll, Answer, Poll, Refuse, Poll, Wait(60_000), Poll],
