@@ -155,7 +155,7 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     if trimmed == "/openapi/v2" && server.discovery().is_some() {
-        let (content_type, document) = openapi::version_2(accept);
+        let (content_type, document) = openapi::version_2(accept, resources);
         return plain(StatusCode::OK, content_type, document);
     }
     let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
@@ -219,11 +219,20 @@ fn attempt(server: &ApiServer, verb: Verb, call: &Call, pending: &mut PendingWri
         record(&mut store)?;
     }
     let outcome = perform(&mut store, verb, call, pending);
+    let outcome = outcome.map(|(code, document)| (code, shown(&store, &call.target, document)));
     server.settle(&mut store);
     if is_write {
         record(&mut store)?;
     }
     outcome
+}
+
+/// A document of stored objects in the version of the request. What a deletion has just ended is no longer served.
+fn shown(store: &Store, target: &Target, document: Document) -> Document {
+    match read::collection(store, &target.resource) {
+        Ok(collection) => collection.shown_document(&target.resource, document),
+        Err(_) => document,
+    }
 }
 
 /// Records all changes. A write whose changes cannot be recorded may still be recorded later, as after a timeout of etcd.
@@ -301,8 +310,10 @@ fn list_or_watch(server: &ApiServer, call: &Call) -> Result<Answer> {
         let watch = Watch::start(server, &target.resource, &target.namespace, options, call.output)?;
         return Ok(Answer::Watch(Box::new(watch)));
     }
-    let list = read::list(&server.store(), target, &options)?;
-    let document = table::transform(&target.resource, Document::List(list), call.output, server.now())?;
+    let store = server.store();
+    let document = shown(&store, target, Document::List(read::list(&store, target, &options)?));
+    drop(store);
+    let document = table::transform(&target.resource, document, call.output, server.now())?;
     Ok(Answer::Document(StatusCode::OK, document, call.output))
 }
 

@@ -27,7 +27,7 @@ pub fn patch(store: &mut Store, call: &Call, pending: &mut PendingWrite) -> Resu
         return Err(status::generic(415, "415: Unsupported Media Type"));
     };
     let options = call.write_options("PatchOptions", Some(patch_type == PatchType::Apply))?;
-    let old = store.get(&read::id(target));
+    let old = read::current(store, target);
     let work = Work { target, options: &options, body: &call.body, now: pending.now };
     let warnings = &mut pending.warnings;
     let object = match (patch_type, &old) {
