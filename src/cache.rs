@@ -42,7 +42,7 @@ use handlers::Dispatcher;
 pub use handlers::{MalformedObject, NoObserver, Observer, ResourceEventHandler};
 pub(crate) use pages::{PAGE_SIZE, page_size};
 use reflector::Reflector;
-pub use store::{Delta, Store};
+pub use store::{Asked, Delta, Store};
 use store_updater::StoreUpdater;
 use transport::Endpoint;
 

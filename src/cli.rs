@@ -16,6 +16,7 @@ pub mod dispatch;
 pub mod explain;
 pub mod failure;
 pub mod findings;
+pub(crate) mod forecast;
 pub mod freeze;
 pub mod generated_files;
 pub mod kubectl;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::Clock;
+use schedule::Zone;
 
 use crate::client::ConnectError;
 use crate::terminal::PlainText;
@@ -64,6 +66,10 @@ pub enum Command {
     Slots(Scope, Since, ControllerFlags, Format),
     /// List CronJobs with their state.
     List(Scope, ControllerFlags, Format),
+    /// Say what happened last night, in this zone.
+    Night(Scope, ControllerFlags, Zone, Format),
+    /// Say what runs in the next hour, in this zone.
+    NextHour(Scope, ControllerFlags, Zone, Format),
     /// List CronJobs, and again whenever a state changes.
     Watch(Scope, ControllerFlags, Format),
     /// Start the Jobs of past slots.
@@ -164,8 +170,19 @@ pub fn run(
         Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock), *format),
         Command::Slots(scope, since, flags, format) => report(slots::read(scope, flags, *since, clock), *format),
         Command::List(scope, flags, format) => {
-            let text = wait(list::list(scope, flags, clock))?.shown(*format, screen);
+            let read = list::read(scope, flags, clock, |known, now| list::listing(known, flags.zone, now));
+            let text = wait(read)?.shown(*format, screen);
             Ok(Answer { text, is_good: true })
+        }
+        Command::Night(scope, flags, zone, format) => {
+            let night = |known: &[_], now| list::night::Night::of(known, flags.zone, *zone, now);
+            let night = wait(list::read(scope, flags, clock, night))?;
+            Ok(Answer { text: list::fitting(&night, *format, screen), is_good: true })
+        }
+        Command::NextHour(scope, flags, zone, format) => {
+            let hour = |known: &[_], now| list::next_hour::NextHour::of(known, flags.zone, *zone, now);
+            let hour = wait(list::read(scope, flags, clock, hour))?;
+            Ok(Answer { text: list::fitting(&hour, *format, screen), is_good: true })
         }
         Command::Watch(scope, flags, format) => {
             wait(list::watch(scope, flags, *format, screen, clock, print))?;
@@ -187,17 +204,7 @@ pub fn run(
         }
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
-        Command::Check(inputs, rules, format) => {
-            let read = check::sources::read(&inputs.files, inputs.recursive)?;
-            let check::sources::Read { mut sources, left_out, unreadable } = read;
-            for rendered in &inputs.rendered {
-                sources.push(rendered.read()?);
-            }
-            let policies = check::admission::read(&inputs.policies)?;
-            let report = check::check_by(&sources, &policies, rules, clock.now());
-            let report = report.leaving_out(left_out).without(&unreadable);
-            Ok(Answer { text: report.render(*format), is_good: !report.fails(rules) })
-        }
+        Command::Check(inputs, rules, format) => checked(inputs, rules, *format, clock),
         Command::Complete(typed) => wait(completion::complete(typed)),
         Command::Manual(pages, directory) => manual(pages, directory),
     }
@@ -207,6 +214,25 @@ pub fn run(
 fn wait<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(CliError::Runtime)?.block_on(work)
+}
+
+/// Checks manifests.
+#[cfg(feature = "dev")]
+fn checked(
+    inputs: &check::Inputs,
+    rules: &check::Rules,
+    format: check::CheckFormat,
+    clock: &dyn Clock,
+) -> Result<Answer, CliError> {
+    let read = check::sources::read(&inputs.files, inputs.recursive)?;
+    let check::sources::Read { mut sources, left_out, unreadable } = read;
+    for rendered in &inputs.rendered {
+        sources.push(rendered.read()?);
+    }
+    let policies = check::admission::read(&inputs.policies)?;
+    let report = check::check_by(&sources, &policies, rules, clock.now());
+    let report = report.leaving_out(left_out).without(&unreadable);
+    Ok(Answer { text: report.render(format), is_good: !report.fails(rules) })
 }
 
 fn report<T: Report>(work: impl Future<Output = Result<T, CliError>>, format: Format) -> Result<Answer, CliError> {

@@ -23,6 +23,7 @@ use std::time::Duration;
 use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use schedule::Zone;
 use tokio::task::JoinSet;
@@ -202,6 +203,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Marks the caches as possibly stale: after a relist with a gap, or when this process has just become the leader.
     pub fn doubt_caches(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
+        if let Some(namespaces) = &self.parts.namespaces {
+            namespaces.doubt();
+        }
     }
 
     /// Records that another process led before, whose creates may be committed for `pending` from now. Until then, and until the
@@ -227,12 +231,17 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.takeover.creates_may_be_pending() || self.memories.last_commit().is_some_and(is_pending)
     }
 
-    /// Waits until all Jobs of an earlier leader are known, then enqueues every CronJob.
+    /// Waits until all Jobs of an earlier leader are known, and enqueues the CronJobs of each namespace as soon as its are.
     async fn end_of_takeover(&self) {
-        self.takeover.end(&self.parts.jobs).await;
-        for cron_job in self.parts.cron_jobs.list() {
-            self.enqueue(cron_job.name.clone(), "end of a takeover");
-        }
+        let asked = self.takeover.ask(&self.parts.jobs).await;
+        let each = asked.iter().map(|asked| async {
+            asked.wait().await;
+            let cron_jobs = self.parts.cron_jobs.list();
+            for cron_job in cron_jobs.iter().filter(|cron_job| asked.covers(&cron_job.name.namespace)) {
+                self.enqueue(cron_job.name.clone(), "end of a takeover");
+            }
+        });
+        join_all(each).await;
     }
 
     /// Runs `workers` workers until `cancel`. Shutdown finishes the syncs in flight and writes pending statuses for at
@@ -376,10 +385,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.warn_of_unknown_policies(&cached);
         let epoch = self.epoch.load(Ordering::Relaxed);
         // Once is enough for a decision: whatever is in doubt is read before a Job is created.
-        let restriction = match self.look_at_namespace(key, 0).await {
+        let restriction = match self.look_at_namespace(key, false).await {
             Ok(restriction) => restriction,
             Err(error) => return Outcome::Failed(error.into()),
         };
+        // Before the Jobs are looked at: once the wait is over, the store shows what it waited for.
+        let takeover_wait = self.takeover.wait(&key.namespace);
         let recollection = self.recall(cached);
         let jobs = self.get_jobs_to_be_reconciled(&recollection);
         let cron_job = recollection.cron_job.in_its_namespace(restriction.as_ref());
@@ -390,7 +401,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        observation.open_creates_wait = self.takeover.wait().max(recollection.open_creates_wait);
+        observation.open_creates_wait = takeover_wait.max(recollection.open_creates_wait);
         observation.recalled = recollection.recalled;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
         if recollection.timed_out {
@@ -539,7 +550,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// requests.
     fn warn_of_external_job(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         // It may be the last leader's, whose watch or clock was another.
-        if self.takeover.wait().is_some() {
+        if self.takeover.wait(&cron_job.name.namespace).is_some() {
             return;
         }
         self.parts.metrics.external_jobs_total.inc();

@@ -4,8 +4,8 @@
 //! to tabs that have opened a printed link (`access`, `guard`). It needs nothing from another host. Every answer comes from the
 //! parser, the rehearsal and the statistics of the controller; the page only draws. Text of objects is never HTML.
 //!
-//! Modules: `source` keeps the facts, `connection` knows since when they are old, `model` computes the rows. `query` selects, `banners`, `heat`, `timeline` and `detail` answer, `api`
-//! serves the answers. `open` sends a browser to the page. `assets` has the page; its library is vendored by version and digest
+//! Modules: `source` keeps the facts, `connection` knows since when they are old, `model` computes the rows. `query` selects; `banners`, `groups`,
+//! `heat`, `timeline`, `detail` and `effect` answer, as do `list`'s modules; `api` serves the answers. `open` sends a browser to the page. `assets` has the page; its library is vendored by version and digest
 //! (assets/vendor/README.md).
 
 mod access;
@@ -13,6 +13,8 @@ mod api;
 mod banners;
 mod connection;
 mod detail;
+mod effect;
+mod groups;
 mod guard;
 mod heat;
 mod model;
@@ -26,6 +28,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock};
 use axum::Router;
@@ -36,6 +39,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::Client;
 use schedule::Zone;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -44,6 +48,7 @@ use self::model::{Board, Shell};
 use self::open::{OpenError, Redirect};
 use self::source::Source;
 use crate::cli::CliError;
+use crate::cli::cluster::{self, SAME_TIME};
 use crate::cli::options::ui::{Origin, UiConfig};
 use crate::dev::Page;
 use crate::dev::manifests::ManifestError;
@@ -51,6 +56,9 @@ use crate::dev::output::Output;
 use crate::options::PROGRAM;
 use crate::server::{Bound, ServerError, bind, not_found};
 use crate::terminal::shell_word;
+
+/// How long the API server may take to say what time it is.
+const CLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why the page cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +97,7 @@ async fn serve(
     output: Output,
     stop: CancellationToken,
 ) -> Result<(), UiError> {
-    let clock: SharedClock = Arc::new(SystemClock);
+    let mut clock: SharedClock = Arc::new(SystemClock);
     let UiConfig { origin, port, open, zone, seed } = config;
     let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)).await?.for_dev();
     let (source, informers, flags) = match origin {
@@ -98,6 +106,7 @@ async fn serve(
         }
         Origin::Cluster(scope) => {
             let (client, namespace) = scope.connect().await?;
+            clock = clock_of(&client, clock).await;
             let (source, informers) = Source::of_cluster(client, namespace.as_deref(), &seed);
             (source, Some(informers), flags(scope.kubeconfig.as_deref(), scope.context.as_deref()))
         }
@@ -131,6 +140,16 @@ async fn serve(
     tasks.close();
     tasks.wait().await;
     Ok(())
+}
+
+/// The time of a cluster, by which a run is late or not. Where that is this machine's, or the API server does not answer at once, it is
+/// the machine's clock.
+async fn clock_of(client: &Client, own: SharedClock) -> SharedClock {
+    let theirs = timeout(CLOCK_TIMEOUT, cluster::now(client, &*own)).await;
+    if theirs.is_ok_and(|theirs| (theirs - own.now()).abs() > SAME_TIME) {
+        return cluster::clock::clock_of(client, Arc::clone(&own)).await.unwrap_or(own);
+    }
+    own
 }
 
 fn open_browser(link: &str) -> Result<Redirect, OpenError> {
@@ -205,7 +224,7 @@ const INDEX: &str = include_str!("ui/assets/index.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page.
-const ASSETS: [(&str, &str, &str); 14] = [
+const ASSETS: [(&str, &str, &str); 17] = [
     ("style.css", "text/css; charset=utf-8", include_str!("ui/assets/style.css")),
     ("icon.svg", "image/svg+xml", include_str!("ui/assets/icon.svg")),
     ("app.js", SCRIPT, include_str!("ui/assets/app.js")),
@@ -214,6 +233,9 @@ const ASSETS: [(&str, &str, &str); 14] = [
     ("words.js", SCRIPT, include_str!("ui/assets/words.js")),
     ("table.js", SCRIPT, include_str!("ui/assets/table.js")),
     ("strip.js", SCRIPT, include_str!("ui/assets/strip.js")),
+    ("night.js", SCRIPT, include_str!("ui/assets/night.js")),
+    ("groups.js", SCRIPT, include_str!("ui/assets/groups.js")),
+    ("lanes.js", SCRIPT, include_str!("ui/assets/lanes.js")),
     ("logs.js", SCRIPT, include_str!("ui/assets/logs.js")),
     ("heat.js", SCRIPT, include_str!("ui/assets/heat.js")),
     ("timeline.js", SCRIPT, include_str!("ui/assets/timeline.js")),

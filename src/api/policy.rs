@@ -67,7 +67,7 @@ pub struct PolicyReading {
     /// How long after its slot a Job may start.
     offset: TimeDelta,
     /// That of the object's Namespace, which is part of `policy` then.
-    restriction: Option<Arc<Restriction>>,
+    restricted: Option<restriction::Restricted>,
 }
 
 /// What an object says about how often and when it was edited.
@@ -240,7 +240,7 @@ impl PolicyReading {
             timing: has_timing.then(|| fingerprint_of(&values)),
             edits: edits(),
             offset: TimeDelta::zero(),
-            restriction: None,
+            restricted: None,
             unknown: collected.unknown,
         })
     }

@@ -1,7 +1,7 @@
 //! Where a process learns of the Namespaces of its CronJobs.
 //!
 //! Guarantee: one informer for all controllers of the process, or with `--namespaces` one read of each every five seconds, since
-//! the rights in a namespace do not include a watch of it. A process that may not list Namespaces asks no more.
+//! the rights in a namespace do not include a watch of it. A process that may not list Namespaces goes on asking.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,12 +67,7 @@ impl NamespaceSource {
             informer.add_event_handler(handler);
         }
         informer.set_observer(Arc::clone(&namespaces) as _);
-        informers.spawn(sim::bind(async move {
-            tokio::select! {
-                () = informer.run(ends.clone()) => {}
-                () = namespaces.off() => ends.cancelled().await,
-            }
-        }));
+        informers.spawn(sim::bind(informer.run(ends)));
     }
 }
 

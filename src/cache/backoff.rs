@@ -1,7 +1,7 @@
 //! How long to wait after a failure: with jitter, growing, and reset after a while. Pure: the time is an argument.
 //!
 //! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds. The wait doubles with every further failure up to
-//! 30 to 60 seconds. After two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8
+//! 30 to 60 seconds, or 4 to 8 where the server refuses, which it may do only until it knows a role. After two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8
 //! seconds, however long it has been: a refusal costs it next to nothing, and the first answer after an outage decides when due
 //! slots start.
 //!
@@ -18,6 +18,9 @@ const MAX: Duration = Duration::from_secs(30);
 const RESET: Duration = Duration::from_secs(120);
 /// Half of the longest wait for a server that is away.
 const AWAY: Duration = Duration::from_millis(400);
+
+/// Half of the longest wait where the server refuses.
+const REFUSED: Duration = Duration::from_secs(4);
 
 /// The longest wait a server may ask for; with a mistaken, longer Retry-After the cache would be stale for too long.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -36,6 +39,8 @@ pub(super) struct Backoff {
 pub(super) enum Failure {
     /// The server cannot be reached, or cannot answer anyone at present.
     Away,
+    /// The server refuses: the right is missing.
+    Refused,
     /// Anything else.
     Other,
 }
@@ -57,9 +62,13 @@ impl Backoff {
             (self.next, self.failures) = (INIT, 0);
         }
         self.failures += 1;
-        let wait = if failure == Failure::Away { AWAY } else { self.next };
+        let wait = match failure {
+            Failure::Away => AWAY,
+            Failure::Refused => self.next.min(REFUSED),
+            Failure::Other => self.next,
+        };
         let jittered = wait.mul_f64(1.0 + rng.random::<f64>());
-        if failure == Failure::Other {
+        if failure != Failure::Away {
             self.next = MAX.min(self.next * 2);
         }
         let delay = jittered.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));

@@ -158,14 +158,18 @@ impl<T: Object> Reflector<T> {
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired()) || goes_on_at_once;
         // What goes on at once makes no later wait longer.
         let delay = (!goes_on_at_once).then(|| {
-            let failure = if is_away { Failure::Away } else { Failure::Other };
+            let failure = match (is_away, error.is_refused()) {
+                (true, _) => Failure::Away,
+                (_, true) => Failure::Refused,
+                _ => Failure::Other,
+            };
             self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng)
         });
         if is_known {
             debug!(%error, then = ?recovery, "the kind is still not served");
         } else if is_expected {
             info!(%error, then = ?recovery, "the reflector recovers");
-        } else if !is_away || self.backoff.is_told() {
+        } else if !(is_away || error.is_refused()) || self.backoff.is_told() {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
         match recovery {

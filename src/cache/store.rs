@@ -111,6 +111,36 @@ impl Scope {
     }
 }
 
+/// Whether a scope is of that namespace, or of all.
+fn covers(scope: Option<&str>, namespace: &str) -> bool {
+    scope.is_none_or(|own| own == namespace)
+}
+
+/// A question whether one scope shows everything that was committed before.
+#[derive(Debug)]
+pub struct Asked {
+    namespace: Option<Arc<str>>,
+    number: u64,
+    questions: Arc<Questions>,
+}
+
+impl Asked {
+    /// Whether it is about that namespace.
+    pub fn covers(&self, namespace: &str) -> bool {
+        covers(self.namespace.as_deref(), namespace)
+    }
+
+    /// Whether the scope shows it.
+    pub fn is_shown(&self) -> bool {
+        self.questions.answered.get() >= self.number
+    }
+
+    /// Waits until the scope shows it: for ever, while the server refuses its lists.
+    pub async fn wait(&self) {
+        self.questions.answered.wait_for(|answered| answered >= self.number).await;
+    }
+}
+
 /// Numbered questions whether a scope shows everything that is committed on the server.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
@@ -181,6 +211,17 @@ impl<T: Object> Store<T> {
         all
     }
 
+    /// The objects of a namespace, by name.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
+        let contents = self.contents.read();
+        let objects = contents.objects.iter().map(|object| &object.0);
+        let mut found: Vec<_> =
+            objects.filter(|object| *object.object_name().namespace == *namespace).cloned().collect();
+        drop(contents);
+        sort_by_name(&mut found);
+        found
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.contents.read().objects.len()
@@ -220,16 +261,25 @@ impl<T: Object> Store<T> {
     }
 
     fn scope_of(&self, namespace: &str) -> Option<&Scope> {
-        self.scopes.iter().find(|scope| scope.namespace.as_deref().is_none_or(|own| own == namespace))
+        self.scopes.iter().find(|scope| covers(scope.namespace.as_deref(), namespace))
     }
 
-    /// Waits until the store shows every change that was committed before this call, however long its watches are silent, but for
-    /// scopes whose first list is refused. Each reflector asks the server for its newest version, and lists if its watch does not
-    /// reach that within a second.
+    /// Asks for every change that was committed before this call, however long the watches are silent. Each reflector asks the
+    /// server for its newest version, and lists if its watch does not reach that within a second.
+    pub fn ask(&self) -> Vec<Asked> {
+        let ask = |scope: &Scope| Asked {
+            namespace: scope.namespace.clone(),
+            number: scope.questions.asked.increment(),
+            questions: Arc::clone(&scope.questions),
+        };
+        self.scopes.iter().map(ask).collect()
+    }
+
+    /// Waits until the store shows what it is [asked](Self::ask) now, but for scopes whose first list is refused.
     pub async fn catch_up(&self) {
-        let asked: Vec<u64> = self.scopes.iter().map(|scope| scope.questions.asked.increment()).collect();
-        for (scope, number) in self.scopes.iter().zip(asked).filter(|(scope, _)| !scope.is_refused()) {
-            scope.questions.answered.wait_for(|answered| answered >= number).await;
+        let asked = self.ask();
+        for (asked, _) in asked.iter().zip(&*self.scopes).filter(|(_, scope)| !scope.is_refused()) {
+            asked.wait().await;
         }
     }
 

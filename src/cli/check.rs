@@ -270,14 +270,13 @@ impl<'a> Checker<'a> {
     }
 
     fn document(&mut self, place: &Position, document: &Document) {
-        match manifest::objects(document) {
-            Ok(objects) => {
-                let lines = Lines::of(document);
-                for (of, object) in objects {
-                    self.object(place, &object, &|field| lines.line_of(&of.field(field)));
-                }
-            }
-            Err((line, fault)) => self.findings.push(Finding::new(place, line, String::new(), fault)),
+        let (objects, faults) = manifest::objects(document);
+        let lines = Lines::of(document);
+        for (line, fault) in faults {
+            self.findings.push(Finding::new(place, line, String::new(), fault));
+        }
+        for (of, object) in objects {
+            self.object(place, &object, &|field| lines.line_of(&of.field(field)));
         }
     }
 
@@ -360,7 +359,7 @@ impl<'a> Checker<'a> {
             Finding::new(place, *line, String::new(), fault)
         };
         self.findings.extend(busy.into_iter().map(of_all));
-        let load = self.rules.histogram.then_some(load);
+        let load = self.rules.histogram.then(|| load.with_busiest(&self.runners));
         let (cron_jobs, others, findings) = (self.cron_jobs, self.others, self.findings);
         let left_out = LeftOut::default();
         CheckReport { cron_jobs, others, left_out, findings, load, load_without_spread: at_slots }
@@ -425,11 +424,7 @@ impl Report for CheckReport {
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        lines.extend(self.load.iter().flat_map(Load::lines));
-        if let Some(load) = &self.load_without_spread {
-            lines.push("Without any spread:".to_owned());
-            lines.extend(load.lines());
-        }
+        lines.extend(self.load.iter().flat_map(|load| load.lines(self.load_without_spread.as_ref())));
         let number = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
         let others = (self.others > 0).then(|| count(self.others, "other object"));

@@ -4,7 +4,7 @@
 //! pages; a single Namespace is got.
 //! A CronJob that cannot be decoded is left out and counted. A write is one request, and its error is the server's message.
 
-pub(super) mod clock;
+pub(crate) mod clock;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::{connect_for_person, connect_to_read};
 
 /// How far the machine's clock may be from what the server says, in whole seconds, and count as the same.
-pub(super) const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
+pub(crate) const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
 
 /// The flags of the controller on which its decisions depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -157,10 +157,16 @@ impl Request {
             }
             Change::Thaw => {
                 let verb = would("is", "would be");
-                let has_dates = restriction.is_some_and(|restriction| !restriction.excluded().is_empty());
-                let kept = restriction.and_then(|restriction| restriction.reason.as_deref()).filter(|_| has_dates);
+                // What cannot be read may be dates, which stay with their reason.
+                let is_freeze_alone = restriction
+                    .is_some_and(|restriction| restriction.error().is_none() && restriction.excluded().is_empty());
+                let kept =
+                    restriction.and_then(|restriction| restriction.reason.as_deref()).filter(|_| !is_freeze_alone);
                 Plan {
-                    summary: format!("Namespace {name} {verb} thawed: no run that was due before now starts."),
+                    summary: format!(
+                        "Namespace {name} {verb} thawed: no run that was due before now starts. Leave {NOT_BEFORE} until each \
+                         CronJob has run: without it, the newest run that the freeze held starts."
+                    ),
                     change: Some(annotations(whole_second(now), kept)),
                     failed: false,
                 }
@@ -199,7 +205,7 @@ impl Request {
             summary: plan.summary.clone(),
             is_freeze: matches!(self.change, Change::Freeze { .. }),
             failed: plan.failed,
-            held: ours.map(|(cron_job, _)| runs(cron_job)).collect(),
+            held: if plan.change.is_some() { ours.map(|(cron_job, _)| runs(cron_job)).collect() } else { Vec::new() },
             not_held: names(InCharge::InTree),
             not_known: names(InCharge::Unknown),
         }
@@ -228,8 +234,18 @@ pub async fn set_frozen(
     clock: &dyn Clock,
 ) -> Result<Outcome, CliError> {
     let (client, namespace) = scope.connect().await?;
-    let now = cluster::now(&client, clock).await;
+    let now = latest_now(&client, clock).await;
     set_frozen_with(&client, scope.controller_kind, namespace.as_deref(), request, flags, now).await
+}
+
+/// The latest time that the cluster may have: the server's second has begun, and nothing that is due in it may be taken for a slot
+/// after a thaw.
+async fn latest_now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
+    let theirs = cluster::clock::date(client).await.ok().flatten().map(|second| second + TimeDelta::seconds(1));
+    match theirs {
+        Some(theirs) if (clock.now() - theirs).abs() > cluster::SAME_TIME + TimeDelta::seconds(1) => theirs,
+        theirs => theirs.map_or(clock.now(), |theirs| theirs.max(clock.now())),
+    }
 }
 
 async fn set_frozen_with(
@@ -250,9 +266,12 @@ async fn set_frozen_with(
         let mut frozen = request.frozen(&plan, name, cron_jobs, flags, now);
         if let Some(change) = plan.change.as_ref().filter(|_| !request.dry_run) {
             let path = format!("{}/{name}?fieldManager=cronjob-controller-cli", ResourceKind::NAMESPACE.path(None));
-            if let Err(error) = cluster::try_patch(client, &path, change).await {
-                frozen.summary = format!("Namespace {name} is not changed: {}", words(&error));
-                frozen.failed = true;
+            match cluster::try_patch(client, &path, change).await {
+                Err(error) => {
+                    frozen.summary = format!("Namespace {name} is not changed: {}", words(&error));
+                    frozen.failed = true;
+                }
+                Ok(now) => frozen.find_error(&now),
             }
         }
         done.push(frozen);
@@ -309,6 +328,18 @@ impl Report for Outcome {
 }
 
 impl Frozen {
+    /// Says if a Namespace that was changed has another annotation that cannot be read, and holds everything.
+    fn find_error(&mut self, json: &str) {
+        let restriction =
+            Namespace::decode(json, &Interner::default()).ok().and_then(|namespace| namespace.restriction);
+        if let Some(error) = restriction.as_ref().and_then(|restriction| restriction.error()) {
+            let name = &self.namespace;
+            self.summary =
+                format!("Namespace {name} is changed, and no run of its CronJobs starts until this is mended: {error}");
+            self.failed = true;
+        }
+    }
+
     fn lines(&self, dry_run: bool) -> Vec<String> {
         let mut lines = vec![self.summary.clone()];
         if self.failed {

@@ -2,8 +2,10 @@
 //!
 //! Guarantees: each state is that of `explain`, and each cell of a strip is a slot of `explain --since`. CronJobs in the same condition
 //! are sorted by namespace and name. On a terminal no line is longer than the terminal, and the worst ones are last, above the
-//! prompt. Pure, except for [`watch`].
+//! prompt. Pure, except for [`read`] and [`watch`].
 
+pub(crate) mod next_hour;
+pub(crate) mod night;
 mod table;
 
 use std::time::Duration;
@@ -159,14 +161,27 @@ impl Report for Listing {
     }
 }
 
-/// Reads the CronJobs and lists them.
+/// Reads the CronJobs, and reports of what is known of them and of the time.
 ///
 /// # Errors
 /// When the cluster cannot be read.
-pub async fn list(scope: &Scope, flags: &ControllerFlags, clock: &dyn Clock) -> Result<Listing, CliError> {
+pub async fn read<R>(
+    scope: &Scope,
+    flags: &ControllerFlags,
+    clock: &dyn Clock,
+    report: impl FnOnce(&[Known], DateTime<Utc>) -> R,
+) -> Result<R, CliError> {
     let (client, namespace) = scope.connect().await?;
     let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
-    Ok(listing(&known, flags.zone, cluster::now(&client, clock).await))
+    Ok(report(&known, cluster::now(&client, clock).await))
+}
+
+/// A report in the given format; its lines fit the terminal, if there is one.
+pub fn fitting(report: &impl Report, format: Format, screen: Option<Screen>) -> PlainText {
+    match screen.filter(|_| format == Format::Table) {
+        Some(screen) => PlainText::lines(report.lines().iter().flat_map(|line| table::folded(line, screen.width))),
+        None => render(report, format),
+    }
 }
 
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false.

@@ -32,7 +32,7 @@ const MAX_SLOTS: usize = 20_000;
 /// So many slots are in the strip of a CronJob.
 pub(crate) const STRIP: usize = 20;
 /// A start later than this is called late.
-const LATE: TimeDelta = TimeDelta::seconds(10);
+pub(crate) const LATE: TimeDelta = TimeDelta::seconds(10);
 
 /// What became of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -95,6 +95,9 @@ pub(crate) struct Judged {
     pub job: Option<String>,
     /// For how long the Job ran, or has run, in seconds.
     pub took: Option<i64>,
+    /// How long after it was due its Job was created, if that still exists.
+    #[serde(skip)]
+    pub late: Option<TimeDelta>,
     /// Why it was not started, [in a word](Skip::as_str), or "not_started" if no controller was there to start it; "none" if it
     /// was started or is due, or what would tell is gone.
     pub reason: &'static str,
@@ -240,14 +243,15 @@ impl<'a> History<'a> {
 
     fn judge(&self, slot: DateTime<Utc>) -> Judged {
         if let Some(job) = self.traces.job_of(slot) {
-            let late = job.creation_timestamp - self.known.facts.cron_job.due(slot);
-            let late = if late > LATE { format!(", {} late", stretch(late)) } else { String::new() };
+            let delay = job.creation_timestamp - self.known.facts.cron_job.due(slot);
+            let late = if delay > LATE { format!(", {} late", stretch(delay)) } else { String::new() };
             return Judged {
                 slot,
                 fate: Fate::Started,
                 run: Some(RunResult::of(job)),
                 job: Some(job.name.name.to_string()),
                 took: Some(job.ran_for(self.now).num_seconds()),
+                late: Some(delay),
                 reason: "none",
                 why: format!("{}{late}", self.case.outcome(Some(job))),
             };
@@ -257,7 +261,7 @@ impl<'a> History<'a> {
             None => (None, self.fate_of(slot)),
         };
         let reason = skip.map_or(if fate == Fate::Missed { "not_started" } else { "none" }, Skip::as_str);
-        Judged { slot, fate, run, job: None, took: None, reason, why }
+        Judged { slot, fate, run, job: None, took: None, late: None, reason, why }
     }
 
     /// How the run of a slot ended whose Job no longer exists, if it is known that it had one.

@@ -108,8 +108,9 @@ pub(super) fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
-    // Without this limit, a request on a dead connection waits for its whole time, half a minute and more.
+    // Without this limit, a request on a dead connection waits for its whole time, half a minute and more. The system counts from
+    // the first time that it sends a byte again, which may be a second after it sent it.
     #[cfg(target_os = "linux")]
-    connector.set_tcp_user_timeout(Some(super::LONGEST_IN_SOCKET));
+    connector.set_tcp_user_timeout(Some(super::LONGEST_IN_SOCKET / 2));
     connector
 }

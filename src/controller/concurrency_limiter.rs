@@ -10,9 +10,10 @@
 //!   requests in flight. A constant latency, however long, is not congestion.
 //! - The total limit falls when the API server reports overload (429, 503). It also falls when most of the active
 //!   namespaces, with at least three active, had a timeout while no create was answered promptly. It then falls to half
-//!   of the workers and no further, because the next namespace may be answered.
+//!   of the workers and no further, because the next namespace may be answered; a lower one stays.
 //!
-//! A namespace has an entry while it has a sync in flight or a limit, or had one within [`MEMORY`].
+//! A namespace has an entry while it has a sync in flight or a limit, or had one within [`MEMORY`]. Its limit goes with the first
+//! sync that ends [`MEMORY`] after the last congestion.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -122,6 +123,11 @@ impl AdaptiveLimit {
         self.decreased.is_none_or(|decreased| began >= decreased)
     }
 
+    /// Whether the last congestion is too long ago to say anything.
+    fn is_old(&self, now: Instant) -> bool {
+        self.decreased.is_some_and(|decreased| decreased + MEMORY <= now)
+    }
+
     fn increase(&mut self, workers: usize) {
         let step = if self.now < self.threshold { 1.0 } else { self.now.recip() };
         self.now = (self.now + step).min(workers as f64);
@@ -187,6 +193,10 @@ impl ConcurrencyLimiter {
         if let Some(entry) = self.namespaces.get_mut(namespace) {
             entry.in_flight -= 1;
             entry.last = Some((now, signal == Signal::Congested));
+            if entry.limit.is_some_and(|limit| limit.is_old(now)) {
+                entry.limit = None;
+                changes.namespaces.push((Arc::clone(namespace), None));
+            }
         }
         if signal == Signal::Created && took < LONG {
             self.prompt = self.prompt.max(Some(begun.at));
@@ -208,8 +218,9 @@ impl ConcurrencyLimiter {
             Signal::Congested => {
                 self.decrease(namespace, begun, now, changes);
                 if self.total.concerns(begun.at) && self.is_congested(namespace, begun.at) {
+                    let floor = self.total.get().min(workers / 2);
                     self.total.decrease_to_half_of(self.in_flight, now);
-                    self.total.raise_to(workers / 2);
+                    self.total.raise_to(floor);
                 }
             }
             Signal::Created | Signal::Succeeded => {
@@ -231,7 +242,7 @@ impl ConcurrencyLimiter {
                 if after >= workers {
                     entry.limit = None;
                 }
-                if after != before {
+                if after != before || entry.limit.is_none() {
                     changes.namespaces.push((Arc::clone(namespace), entry.limit.map(|limit| limit.get())));
                 }
             }

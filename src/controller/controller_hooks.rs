@@ -96,7 +96,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     }
 
     async fn restriction(&self, cron_job: &CronJob) -> Result<Option<Arc<Restriction>>, ApiError> {
-        self.controller.look_at_namespace(&cron_job.name, self.epoch).await
+        self.controller.look_at_namespace(&cron_job.name, true).await
     }
 
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
@@ -164,7 +164,8 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, cron_job.nominal(clock.now())) {
             return false;
         }
-        if self.controller.restriction(cron_job).as_ref() != cron_job.restriction() {
+        let (known, decided_on) = (self.controller.restriction(cron_job), cron_job.restriction());
+        if !Restriction::is_same(known.as_deref(), decided_on.map(|restriction| &**restriction)) {
             return false;
         }
         let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)

@@ -200,6 +200,14 @@ impl CronJobStatsSet {
         }
     }
 
+    /// Records that the CronJob's Namespace no longer says what is in `restricted`.
+    pub fn restriction_ended(&self, restricted: &CronJob) {
+        let uid = &restricted.uid;
+        if let Some(mut place) = self.entries.get_mut(&restricted.name).filter(|place| place.stats.uid == *uid) {
+            place.stats.restriction_ended(restricted, self.local_zone, self.clock.now());
+        }
+    }
+
     /// Records that a Job was started so long after its slot was due.
     pub fn job_started(&self, cron_job: &CronJob, delay: TimeDelta) {
         if let Some(mut place) = self.entries.get_mut(&cron_job.name).filter(|place| place.stats.uid == cron_job.uid) {

@@ -188,6 +188,16 @@ impl CronJobStats {
         }
     }
 
+    /// Records at `now` that the CronJob's Namespace no longer says what is in `restricted`: what it left out was not missed. A slot
+    /// that it left and that is due is still to be counted.
+    pub fn restriction_ended(&mut self, restricted: &CronJob, local: Zone, now: DateTime<Utc>) {
+        let now = restricted.nominal(now);
+        let next = schedule(restricted, local).and_then(|schedule| schedule.next_after(self.decided));
+        if !restricted.spec.suspend && next.is_none_or(|slot| slot > now) {
+            self.decided = self.decided.max(now);
+        }
+    }
+
     /// When the earliest slot is due that is neither started nor skipped; one in the past is overdue. `None` if no slot
     /// is expected.
     pub fn next_slot(&self, cron_job: &CronJob, local: Zone) -> Option<DateTime<Utc>> {

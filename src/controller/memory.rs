@@ -176,9 +176,11 @@ impl Memories {
             // It is written once, although a server may not show it. A record that is shown was written since, by the leader
             // of that time.
             let has_record = newest.status.counted_from.is_some();
-            if let Some(counted) = known.record_removed.take().filter(|_| !has_record) {
-                known.pending.edits.counted(&counted);
-                recalled.record_is_new = true;
+            if has_record {
+                known.record_removed = None;
+            } else if let Some(counted) = &known.record_removed {
+                known.pending.edits.counted(counted);
+                recalled.record_removed = Some(counted.clone());
             }
             recalled.carried = known.pending.edits.clone();
             recalled.pending_create = known.pending.begun.and_then(|begun| begun.pending());
@@ -224,6 +226,7 @@ impl Memories {
 
     /// A sync has decided on what it `recalled`: what later ones recall.
     pub fn decided(&self, cron_job: &CronJob, recalled: &Recalled, settlement: &Settlement) {
+        self.told(cron_job, recalled);
         if !recalled.vanished.is_empty() {
             self.update(cron_job, |known| known.own.noted(&recalled.vanished));
         }
@@ -232,6 +235,13 @@ impl Memories {
         }
         if settlement.memo != recalled.memo {
             self.change(cron_job, |known| known.memo.clone_from(&settlement.memo));
+        }
+    }
+
+    /// A sync that `recalled` a removed record has told what it passes over. Another may have been removed since.
+    fn told(&self, cron_job: &CronJob, recalled: &Recalled) {
+        if let Some(counted) = &recalled.record_removed {
+            self.update(cron_job, |known| known.record_removed.take_if(|removed| removed == counted));
         }
     }
 

@@ -1,17 +1,18 @@
 //! What the Namespaces say about the CronJobs in them.
 //!
 //! Guarantees: a Namespace that the watch has not shown is read, never taken for one without a restriction. After the caches were
-//! doubted, each Namespace is read once before a Job is created in it. Of two versions the later counts. Without the right to
-//! read Namespaces nothing is restricted, which is decided at the start of the process and logged.
+//! doubted, each Namespace is read once before a Job is created in it. Of two versions the later counts, and what was read once
+//! counts however long later reads fail. Without the right to read Namespaces nothing is restricted until they can be read; that is
+//! decided no sooner than the API server shows CronJobs and Jobs, and logged.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::Controller;
 use super::control::{CronJobControl, JobControl};
@@ -20,7 +21,8 @@ use crate::api::policy::Restriction;
 use crate::api::{ApiError, Namespace, Object as _, ObjectName, ResourceKind, compare_resource_versions};
 use crate::cache::{Cause, MalformedObject, Observer, ReflectorError, ResourceEventHandler, Store};
 
-/// How long the API server refuses Namespaces before that counts: one that has just started may not know the roles yet.
+/// How long the API server refuses Namespaces, while it shows other objects, before that counts: one that has just started may not
+/// know all roles yet.
 const LONGEST_START: Duration = Duration::from_secs(1);
 
 /// The Namespaces that matter to a process: all, by a watch, or some, which are read again and again.
@@ -30,10 +32,19 @@ pub struct Namespaces {
     /// Those that are not watched.
     polled: Box<[Arc<str>]>,
     read: DashMap<Arc<str>, Read>,
+    /// Those of `polled` whose last read was refused.
+    refused: DashMap<Arc<str>, Refusal>,
     /// The namespace of a Namespace.
     root: Arc<str>,
-    first_refusal: OnceLock<Instant>,
+    /// Incremented whenever the caches of the process may be stale.
+    epoch: AtomicU64,
+    /// Since when the API server shows CronJobs and Jobs.
+    others_listed: OnceLock<Instant>,
     is_off: AtomicBool,
+    /// Whether the last list or watch was refused.
+    is_watch_refused: AtomicBool,
+    /// Whether a log tells that a Namespace that is watched may not be read.
+    is_told: AtomicBool,
     /// Whether every Namespace is known, or will not be.
     known: watch::Sender<bool>,
 }
@@ -43,8 +54,16 @@ pub struct Namespaces {
 struct Read {
     /// In which epoch of the caches it was.
     epoch: u64,
-    /// `None` where the API server refuses it.
-    namespace: Option<Arc<Namespace>>,
+    namespace: Arc<Namespace>,
+    /// The version that [`Namespaces::poll`] called the handlers for. A sync may have read a later one.
+    handled: Option<Arc<Namespace>>,
+}
+
+/// Since when reads are refused, and whether the Namespace counts as one without a restriction for that.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    since: Instant,
+    counts: bool,
 }
 
 impl Namespaces {
@@ -63,15 +82,20 @@ impl Namespaces {
             store,
             polled: polled.into_iter().collect(),
             read: DashMap::new(),
+            refused: DashMap::new(),
             root: "".into(),
-            first_refusal: OnceLock::new(),
+            epoch: AtomicU64::new(0),
+            others_listed: OnceLock::new(),
             is_off: AtomicBool::new(false),
+            is_watch_refused: AtomicBool::new(false),
+            is_told: AtomicBool::new(false),
             known: watch::Sender::new(false),
         }
     }
 
-    /// Waits until every Namespace is known, or will not be.
+    /// Waits until every Namespace is known, or will not be. The CronJobs and the Jobs must be listed.
     pub async fn synced(&self) {
+        self.others_listed.get_or_init(Instant::now);
         let mut known = self.known.subscribe();
         let settled = async {
             let _ = known.wait_for(|known| *known).await;
@@ -91,40 +115,50 @@ impl Namespaces {
         *self.known.borrow() || self.polled.is_empty() && self.store.has_synced()
     }
 
-    /// How long ago the API server last confirmed them, if they are watched.
+    /// How long ago the API server last confirmed them, if they are watched and may be.
     pub fn age(&self) -> Option<Duration> {
-        self.store.age().filter(|_| !self.is_off())
-    }
-
-    /// Waits until it is decided that no Namespace counts, because this user may not list them.
-    pub async fn off(&self) {
-        let _ = self.known.subscribe().wait_for(|_| self.is_off()).await;
+        self.store.age().filter(|_| !self.is_watch_refused.load(Ordering::Relaxed))
     }
 
     fn is_off(&self) -> bool {
         self.is_off.load(Ordering::Acquire)
     }
 
-    /// The API server refuses to show Namespaces. Returns whether that counts.
-    fn refused(&self) -> bool {
-        self.first_refusal.get_or_init(Instant::now).elapsed() >= LONGEST_START
+    /// The caches may be stale.
+    pub(super) fn doubt(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Whether a refusal counts, the first of which was at `since`.
+    fn counts(&self, since: Instant) -> bool {
+        self.others_listed.get().is_some_and(|listed| since.max(*listed).elapsed() >= LONGEST_START)
     }
 
     /// What is known of a Namespace.
     fn known(&self, name: &Arc<str>) -> Option<Arc<Namespace>> {
         let key = ObjectName { namespace: Arc::clone(&self.root), name: Arc::clone(name) };
-        let read = self.read.get(name).and_then(|read| read.namespace.clone());
+        let read = self.read.get(name).map(|read| Arc::clone(&read.namespace));
         match (self.store.get(&key), read) {
             (Some(shown), Some(read)) => Some(if is_later(&read, &shown) { read } else { shown }),
             (shown, read) => shown.or(read),
         }
     }
 
-    /// Whether a Namespace has to be read by a sync that began in `epoch`.
-    fn is_to_be_read(&self, name: &Arc<str>, epoch: u64) -> bool {
+    /// Whether a Namespace has to be read: one that is not known, and if all are `doubted`, one that was not read since.
+    fn is_to_be_read(&self, name: &Arc<str>, doubted: bool) -> bool {
+        let epoch = self.epoch();
         let is_confirmed = || self.read.get(name).is_some_and(|read| read.epoch >= epoch);
-        let is_shown = || epoch == 0 && self.known(name).is_some();
-        !self.is_off() && !is_shown() && !is_confirmed()
+        let is_shown = || (!doubted || epoch == 0) && self.known(name).is_some();
+        !self.is_off() && !is_shown() && !is_confirmed() && !self.is_refused(name)
+    }
+
+    /// Whether a Namespace that was never read counts as one without a restriction.
+    fn is_refused(&self, name: &Arc<str>) -> bool {
+        self.refused.get(name).is_some_and(|refusal| refusal.counts)
     }
 
     /// What holds in a Namespace as far as it is known now.
@@ -138,53 +172,92 @@ impl Namespaces {
         cron_job.in_its_namespace(restriction.as_ref())
     }
 
-    /// Remembers a Namespace that was read in `epoch`. Returns the version that was known.
-    fn learn(&self, name: &Arc<str>, epoch: u64, namespace: Arc<Namespace>) -> Option<Arc<Namespace>> {
-        let before = self.known(name);
-        let mut read = self.read.entry(Arc::clone(name)).or_insert(Read { epoch, namespace: None });
-        read.epoch = if read.namespace.is_some() { read.epoch.max(epoch) } else { epoch };
-        if read.namespace.as_ref().is_none_or(|known| is_later(&namespace, known)) {
-            read.namespace = Some(namespace);
+    /// Remembers a Namespace whose read began in `epoch`.
+    fn learn(&self, name: &Arc<str>, epoch: u64, namespace: Arc<Namespace>) {
+        self.refused.remove(name);
+        let mut read = self.read.entry(Arc::clone(name)).or_insert_with(|| Read {
+            epoch,
+            namespace: Arc::clone(&namespace),
+            handled: None,
+        });
+        read.epoch = read.epoch.max(epoch);
+        if is_later(&namespace, &read.namespace) {
+            read.namespace = namespace;
         }
-        before
+    }
+
+    /// Whether a sync has read what the Namespace does not say in this version, and may wait for it.
+    fn has_read_otherwise(&self, shown: &Namespace) -> bool {
+        let read = self.read.get(&shown.object_name().name).map(|read| Arc::clone(&read.namespace));
+        read.is_some_and(|read| !Restriction::is_same(read.restriction.as_deref(), shown.restriction.as_deref()))
     }
 
     /// The watch shows this version: an earlier one that was read is of no use, unless the watch is doubted.
     fn shown(&self, namespace: &Namespace) {
-        if !self.polled.is_empty() {
-            return;
+        if self.polled.is_empty() {
+            let is_old = |read: &Read| read.epoch == 0 && !is_later(&read.namespace, namespace);
+            self.read.remove_if(&namespace.object_name().name, |_, read| is_old(read));
         }
-        let is_old = |read: &Read| read.namespace.as_ref().is_none_or(|read| !is_later(read, namespace));
-        self.read.remove_if(&namespace.object_name().name, |_, read| read.epoch == 0 && is_old(read));
     }
 
-    /// Reads each Namespace that is not watched once, and calls the handlers for what has changed.
+    /// Reads each Namespace that is not watched once, and calls the handlers for what has changed since it last did.
     pub async fn poll(&self, control: &impl CronJobControl, handlers: &[Arc<dyn ResourceEventHandler<Namespace>>]) {
         let mut are_known = true;
         for name in &self.polled {
-            let is_refused = |read: dashmap::mapref::one::Ref<'_, Arc<str>, Read>| read.namespace.is_none();
-            if self.read.get(name).is_some_and(is_refused) {
-                continue;
-            }
+            let epoch = self.epoch();
             match control.get_namespace(name).await {
-                Ok(new) => match self.learn(name, 0, Arc::clone(&new)) {
-                    Some(old) if old.uid() == new.uid() => handlers.iter().for_each(|each| each.on_update(&old, &new)),
-                    _ => handlers.iter().for_each(|each| each.on_add(&new, !*self.known.borrow())),
-                },
-                Err(error) if error.code == 403 => {
-                    if self.refused() {
-                        warn!(namespace = &**name, %error, "a freeze of this Namespace does not count: it cannot be read");
-                        self.read.insert(Arc::clone(name), Read { epoch: u64::MAX, namespace: None });
-                    }
+                Ok(new) => {
+                    let before = self.read.get(name).map(|read| Arc::clone(&read.namespace));
+                    self.learn(name, epoch, new);
+                    self.handle(name, before.as_ref(), handlers);
                 }
-                // It is not there yet, and neither are its CronJobs.
-                Err(error) if error.is_not_found() => continue,
+                Err(error) if error.code == 403 => self.refuse(name, &error),
+                // It is not there, and neither are its CronJobs.
+                Err(error) if error.is_not_found() => {
+                    self.read.remove(name);
+                    self.refused.remove(name);
+                    continue;
+                }
                 Err(error) => warn!(namespace = &**name, %error, "the Namespace cannot be read"),
             }
-            are_known &= self.read.contains_key(name);
+            are_known &= self.read.contains_key(name) || self.is_refused(name);
         }
         if are_known {
             self.known.send_replace(true);
+        }
+    }
+
+    /// Calls the handlers for a Namespace that was read. `before` is the last version that was read, also by a sync.
+    fn handle(
+        &self,
+        name: &Arc<str>,
+        before: Option<&Arc<Namespace>>,
+        handlers: &[Arc<dyn ResourceEventHandler<Namespace>>],
+    ) {
+        let Some(mut read) = self.read.get_mut(name) else { return };
+        let new = Arc::clone(&read.namespace);
+        let old = read.handled.replace(Arc::clone(&new));
+        // The handlers look at it.
+        drop(read);
+        let is_news = |old: &Namespace| !Restriction::is_same(old.restriction.as_deref(), new.restriction.as_deref());
+        match old.map(|old| before.filter(|before| !is_news(&old) && is_news(before)).cloned().unwrap_or(old)) {
+            Some(old) => handlers.iter().for_each(|each| each.on_update(&old, &new)),
+            None => handlers.iter().for_each(|each| each.on_add(&new, !*self.known.borrow())),
+        }
+    }
+
+    /// A read of a Namespace was refused.
+    fn refuse(&self, name: &Arc<str>, error: &ApiError) {
+        let is_known = self.read.contains_key(name);
+        let first = Refusal { since: Instant::now(), counts: false };
+        let before = self.refused.get(name).map(|refusal| *refusal);
+        let Refusal { since, counts: counted } = before.unwrap_or(first);
+        let counts = counted || !is_known && self.counts(since);
+        self.refused.insert(Arc::clone(name), Refusal { since, counts });
+        if is_known && before.is_none() {
+            warn!(namespace = &**name, %error, "the Namespace cannot be read; what it said last goes on to hold");
+        } else if counts && !counted {
+            warn!(namespace = &**name, %error, "a freeze of this Namespace does not count: it cannot be read");
         }
     }
 }
@@ -192,15 +265,16 @@ impl Namespaces {
 /// Logs what cannot be read, and keeps no more reads than are of use.
 impl ResourceEventHandler<Namespace> for Namespaces {
     fn on_add(&self, namespace: &Arc<Namespace>, _is_in_initial_list: bool) {
+        if self.is_off.swap(false, Ordering::AcqRel) {
+            info!("the Namespaces can be listed: their freezes count");
+        }
         self.shown(namespace);
-        warn_of_error(namespace);
+        warn_of_error(None, namespace);
     }
 
     fn on_update(&self, old: &Arc<Namespace>, new: &Arc<Namespace>) {
         self.shown(new);
-        if old.restriction != new.restriction {
-            warn_of_error(new);
-        }
+        warn_of_error(Some(old), new);
     }
 
     fn on_delete(&self, last: &Arc<Namespace>, _final_state_unknown: bool) {
@@ -215,17 +289,27 @@ impl ResourceEventHandler<Namespace> for Namespaces {
 impl Observer for Namespaces {
     fn failed(&self, _resource: ResourceKind, error: &ReflectorError) {
         let is_refusal = matches!(&error.cause, Cause::Status(status) if status.code == 403);
-        if is_refusal && !self.store.has_synced() && self.refused() && !self.is_off.swap(true, Ordering::AcqRel) {
+        self.is_watch_refused.store(is_refusal, Ordering::Relaxed);
+        let counts = || self.others_listed.get().is_some_and(|listed| self.counts(*listed));
+        if is_refusal && !self.store.has_synced() && counts() && !self.is_off.swap(true, Ordering::AcqRel) {
             warn!(%error, "no freeze of a Namespace counts: the Namespaces cannot be listed");
             self.known.send_replace(true);
         }
     }
+
+    fn listed(&self, _resource: ResourceKind) {
+        self.is_watch_refused.store(false, Ordering::Relaxed);
+    }
 }
 
-fn warn_of_error(namespace: &Namespace) {
-    if let Some(error) = namespace.restriction.as_ref().and_then(|restriction| restriction.error()) {
-        let name = &*namespace.object_name().name;
-        warn!(namespace = name, %error, "no CronJob of this Namespace starts: its restriction cannot be read");
+/// Logs that a Namespace cannot be read any more. Its author may change it as often as they like.
+fn warn_of_error(old: Option<&Namespace>, new: &Namespace) {
+    let error = |namespace: &Namespace| namespace.restriction.as_ref()?.error().map(ToString::to_string);
+    if old.and_then(error).is_none()
+        && let Some(error) = error(new)
+    {
+        let name = &*new.object_name().name;
+        warn!(namespace = name, error, "no CronJob of this Namespace starts: its restriction cannot be read");
     }
 }
 
@@ -234,14 +318,18 @@ pub struct NamespaceHandler<C>(pub Arc<Controller<C>>);
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<Namespace> for NamespaceHandler<C> {
     fn on_add(&self, namespace: &Arc<Namespace>, is_in_initial_list: bool) {
-        if !is_in_initial_list && namespace.restriction.is_some() {
-            self.0.enqueue_namespace(namespace);
+        // One without a restriction may follow one that was read and had one. The first list may come late.
+        if !is_in_initial_list || namespace.restriction.is_some() {
+            self.0.enqueue_namespace(namespace, None);
         }
     }
 
     fn on_update(&self, old: &Arc<Namespace>, new: &Arc<Namespace>) {
-        if old.restriction != new.restriction {
-            self.0.enqueue_namespace(new);
+        let namespaces = self.0.parts.namespaces.as_ref();
+        if !Restriction::is_same(old.restriction.as_deref(), new.restriction.as_deref())
+            || namespaces.is_some_and(|namespaces| namespaces.has_read_otherwise(new))
+        {
+            self.0.enqueue_namespace(new, old.restriction.as_ref());
         }
     }
 
@@ -253,18 +341,26 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Namespace> for Namespa
 }
 
 impl<C: JobControl + CronJobControl> Controller<C> {
-    /// What the Namespace of a CronJob says; it is read first if that is not known in this epoch. A Namespace that is gone is an
-    /// error: nothing can start there.
+    /// What the Namespace of a CronJob says. It is read first if it is not known, and if the caches are `doubted`, unless it was
+    /// read since they are. A Namespace that is gone is an error: nothing can start there.
     pub(super) async fn look_at_namespace(
         &self,
         cron_job: &ObjectName,
-        epoch: u64,
+        doubted: bool,
     ) -> Result<Option<Arc<Restriction>>, ApiError> {
         let Some(namespaces) = &self.parts.namespaces else { return Ok(None) };
-        let name = &cron_job.namespace;
-        if namespaces.is_to_be_read(name, epoch) {
-            let namespace = self.parts.control.get_namespace(name).await?;
-            namespaces.learn(name, epoch, namespace);
+        let (name, epoch) = (&cron_job.namespace, namespaces.epoch());
+        if namespaces.is_to_be_read(name, doubted) {
+            match self.parts.control.get_namespace(name).await {
+                Ok(namespace) => namespaces.learn(name, epoch, namespace),
+                // Without the right to get them, the watch alone shows them.
+                Err(error) if error.code == 403 && namespaces.known(name).is_some() => {
+                    if !namespaces.is_told.swap(true, Ordering::Relaxed) {
+                        warn!(namespace = &**name, %error, "the Namespace cannot be read; what it said last counts");
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(namespaces.restriction(name))
     }
@@ -282,16 +378,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.parts.namespaces.as_ref()?.restriction(&cron_job.name.namespace)
     }
 
-    /// What a Namespace says has changed: all CronJobs in it are looked at.
-    fn enqueue_namespace(&self, namespace: &Namespace) {
+    /// What a Namespace says has changed: all CronJobs in it are looked at. `before` is what it said.
+    fn enqueue_namespace(&self, namespace: &Namespace, before: Option<&Arc<Restriction>>) {
         if self.stands_by() {
             return;
         }
-        let name = &namespace.object_name().name;
-        for cron_job in self.parts.cron_jobs.list() {
-            if cron_job.name.namespace == *name {
-                self.enqueue(cron_job.name.clone(), "Namespace updated");
+        for cron_job in self.parts.cron_jobs.in_namespace(&namespace.object_name().name) {
+            if let (Some(stats_set), Some(before)) = (&self.parts.stats_set, before) {
+                stats_set.restriction_ended(&cron_job.restricted(before));
             }
+            self.enqueue(cron_job.name.clone(), "Namespace updated");
         }
     }
 }

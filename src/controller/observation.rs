@@ -14,6 +14,7 @@ use super::control::Patience;
 use super::plan::Memo;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::policy::CountedFrom;
 use crate::api::{ApiError, ObjectName, Publish};
 
 /// The answer to a deletion.
@@ -62,8 +63,8 @@ pub struct Recalled {
     pub memo: Memo,
     /// Status edits that an earlier sync decided and did not write, with the newest slot that had its Job.
     pub carried: Edits,
-    /// Whether `carried` has a record of decided slots that no sync has seen yet.
-    pub record_is_new: bool,
+    /// A record of decided slots that an edit has removed, if no sync has decided since; `carried` has it, too.
+    pub record_removed: Option<Box<CountedFrom>>,
     /// The last create that this process sent, if its result is not known.
     pub pending_create: Option<PendingCreate>,
     /// Finished Jobs that were deleted before a sync saw them finished.

@@ -274,6 +274,8 @@ pub struct Event {
 pub struct RecentEvent {
     /// The Event's reason.
     pub reason: &'static str,
+    /// Until when it says that they are held.
+    pub until: Option<DateTime<Utc>>,
     /// When.
     pub at: DateTime<Utc>,
 }

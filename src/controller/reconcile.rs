@@ -34,11 +34,11 @@ use schedule::{Evaluation, Schedule};
 use super::history::newest_unrecorded;
 use super::messages::{FROZEN, HANDED_OVER, NO_SLOT_LEFT, TOO_MANY_MISSED, frozen, handed_over, unsupported_schedule};
 use super::observation::{Observation, Ownership, PendingCreate};
-use super::plan::{Attempt, Failure, Lookup, Outcome, Requeue, Skip, Then, Verdict};
+use super::plan::{Attempt, Failure, Lookup, Outcome, RecentEvent, Requeue, Skip, Then, Verdict};
 use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::manage::Standing;
-use crate::api::policy::Limits;
+use crate::api::policy::{Limits, PolicyError};
 use crate::api::{EventType, ObjectName, Uid};
 use backlog::Choice;
 
@@ -257,7 +257,7 @@ impl<'a> Sync<'a> {
             && let Some(until) = restriction.frozen_until(self.now)
         {
             let text = frozen(&cron_job.name.namespace, until, restriction.reason.as_deref());
-            self.hourly_event(EventType::Normal, FROZEN, text);
+            self.hourly_event_until(EventType::Normal, FROZEN, text, Some(until));
         }
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
@@ -273,7 +273,13 @@ impl<'a> Sync<'a> {
         match cron_job.policy() {
             Ok(policy) => ControlFlow::Continue(policy.map_or(own, |policy| policy.schedule(own))),
             Err(error) => {
-                self.draft.warning("InvalidPolicy", error.to_string());
+                let text = error.to_string();
+                if matches!(error, PolicyError::Namespace(_)) {
+                    // One edit of a Namespace concerns all its CronJobs.
+                    self.hourly_event(EventType::Warning, "InvalidPolicy", text);
+                } else {
+                    self.draft.warning("InvalidPolicy", text);
+                }
                 self.wait_for_an_edit(Skip::Invalid)
             }
         }
@@ -284,6 +290,11 @@ impl<'a> Sync<'a> {
         let is_paused = self.is_paused();
         self.warn_of_overtaken_slots(schedule);
         Ok(match self.find_starts(schedule, true) {
+            // The Event about the freeze says why nothing starts.
+            Err(_) if self.is_frozen() => {
+                self.draft.verdict = Verdict::NothingDue;
+                ControlFlow::Break(Outcome::Done)
+            }
             Err(error) => {
                 let recurrence = &self.draft.base.spec.recurrence;
                 let timing = self.draft.base.timing(self.observation.local_zone);
@@ -462,9 +473,26 @@ impl<'a> Sync<'a> {
         Limits { waits_after_change: false, slot_in_pod: false, ..self.limits } != Limits::default()
     }
 
+    fn is_frozen(&self) -> bool {
+        self.draft.base.restriction().is_some_and(|restriction| restriction.frozen_until(self.now).is_some())
+    }
+
     /// Adds an Event about held slots, once an hour.
     fn hourly_event(&mut self, type_: EventType, reason: &'static str, message: String) {
-        self.draft.hourly_event(&self.observation.recalled.memo.recent_events, self.now, type_, reason, message);
+        self.hourly_event_until(type_, reason, message, None);
+    }
+
+    /// The same of slots that are held until a time; another time is news.
+    fn hourly_event_until(
+        &mut self,
+        type_: EventType,
+        reason: &'static str,
+        message: String,
+        until: Option<DateTime<Utc>>,
+    ) {
+        let (known, told) =
+            (&self.observation.recalled.memo.recent_events, RecentEvent { reason, until, at: self.now });
+        self.draft.hourly_event(known, told, type_, message);
     }
 
     fn is_taken_back(&self) -> bool {

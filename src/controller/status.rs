@@ -296,21 +296,14 @@ impl<'a> Draft<'a> {
         self.events.push(Event { type_: EventType::Warning, reason, message });
     }
 
-    /// Adds an Event about held slots, unless one with this reason was recorded within the last hour.
-    pub fn hourly_event(
-        &mut self,
-        known: &[RecentEvent],
-        now: DateTime<Utc>,
-        type_: EventType,
-        reason: &'static str,
-        message: String,
-    ) {
-        let events = &mut self.memo.recent_events;
+    /// Adds an Event about held slots, unless one with this reason and this end was recorded within the last hour.
+    pub fn hourly_event(&mut self, known: &[RecentEvent], told: RecentEvent, type_: EventType, message: String) {
+        let (RecentEvent { reason, until, at: now }, events) = (told, &mut self.memo.recent_events);
         if events.iter().any(|event| event.reason == reason) {
             return;
         }
-        let recent = known.iter().find(|event| event.reason == reason && event.is_recent(now));
-        events.push(recent.copied().unwrap_or(RecentEvent { reason, at: now }));
+        let recent = known.iter().find(|event| (event.reason, event.until) == (reason, until) && event.is_recent(now));
+        events.push(recent.copied().unwrap_or(told));
         if recent.is_none() {
             self.events.push(Event { type_, reason, message });
         }

@@ -1,7 +1,7 @@
 //! Loading and applying manifests.
 //!
 //! Guarantees: every error is one sentence with the file, the document in it (counted from 1) and, if there is one, the field.
-//! Files are read as kubectl reads them, except that a key that occurs twice, and bytes that are not text, are errors.
+//! Files are read as kubectl reads them, except that bytes that are not text are errors. What kubectl loses without a word is told.
 //! Nothing is applied unless all manifests are valid. Changes by other clients stay, unless the manifest sets the same fields.
 
 mod documents;
@@ -25,7 +25,7 @@ use tracing::{info, warn};
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{ControllerKind, crd};
 use crate::terminal::path_text;
-pub(crate) use documents::{Document, Place, documents};
+pub(crate) use documents::{Content, Document, Place, documents};
 pub(crate) use yaml::YamlError;
 
 /// The annotation in which `kubectl apply` stores what it applied last.
@@ -243,7 +243,11 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
         let place = Position { file: file.to_owned(), document: index + 1 };
-        for object in document.objects().map_err(|error| error.of(&place))? {
+        let content = document.content().map_err(|error| error.of(&place))?;
+        for lost in content.lost {
+            warn!(%place, problem = %lost, "kubectl loses a part of this document without a word, and so it is lost here");
+        }
+        for (_, object) in content.objects {
             judge(&place, &object)?;
             manifests.push(Manifest { place: place.clone(), object });
         }

@@ -57,8 +57,9 @@ impl ObservedLease {
     /// How the holder left the lease to whoever takes it now.
     pub fn takeover(&self) -> Takeover {
         match self.open_creates {
-            // Whoever releases a lease writes when. One without a holder that does not say so was created so.
-            _ if self.record.holder_identity.is_empty() && self.record.acquire_time.is_some() => Takeover::Released,
+            // Whoever releases a lease writes when, and a second. One without a holder that does not say so was created so, or
+            // its holder was taken out by hand.
+            _ if is_released(&self.record) => Takeover::Released,
             Some(length) => Takeover::RanOut((self.at + length).into()),
             None => Takeover::RanOutInSilence,
         }
@@ -97,6 +98,9 @@ pub const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 pub fn may_renew(leads_since: Instant, last_sign: Option<Instant>, now: Instant) -> bool {
     last_sign.is_none_or(|sign| now.saturating_duration_since(sign.max(leads_since)) < LONGEST_SILENCE)
 }
+
+/// The duration in the record of a released lease.
+const RELEASED_SECONDS: i32 = 1;
 
 /// What an elector writes into a lease about itself.
 #[derive(Debug, Clone, Copy)]
@@ -141,11 +145,17 @@ pub fn released(old: &LeaderElectionRecord, wall: DateTime<Utc>) -> LeaderElecti
     let wall = wall.trunc_subsecs(6);
     LeaderElectionRecord {
         holder_identity: String::new(),
-        lease_duration_seconds: 1,
+        lease_duration_seconds: RELEASED_SECONDS,
         acquire_time: Some(wall),
         renew_time: Some(wall),
         leader_transitions: old.leader_transitions,
     }
+}
+
+fn is_released(record: &LeaderElectionRecord) -> bool {
+    record.holder_identity.is_empty()
+        && record.lease_duration_seconds == RELEASED_SECONDS
+        && record.acquire_time.is_some()
 }
 
 fn fresh_record(me: ElectorIdentity<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {

@@ -29,7 +29,8 @@ fn elector(identity: &str, lock: FakeLock, hooks: Hooks) -> LeaderElector<FakeLo
 fn record(holder: &str, renewed: i64) -> LeaderElectionRecord {
     LeaderElectionRecord {
         holder_identity: holder.to_owned(),
-        lease_duration_seconds: 15,
+        // Whoever releases a lease writes one second.
+        lease_duration_seconds: if holder.is_empty() { 1 } else { 15 },
         acquire_time: Some(start_of_time()),
         renew_time: Some(start_of_time() + TimeDelta::seconds(renewed)),
         leader_transitions: 1,
@@ -659,10 +660,11 @@ fn renewal_with_an_earlier_record_is_recognised() {
 
 #[tokio::test(start_paused = true)]
 async fn leader_knows_whether_its_predecessor_released_the_lease() {
-    let released = LeaderElectionRecord { holder_identity: String::new(), ..record("other", 0) };
+    let without_holder = LeaderElectionRecord { holder_identity: String::new(), ..record("other", 0) };
     let rows = [
         ("there was no lease", None, Takeover::First),
-        ("it was given up", Some(released), Takeover::Released),
+        ("it was given up", Some(record("", 0)), Takeover::Released),
+        ("its holder was taken out by hand", Some(without_holder), Takeover::RanOutInSilence),
         ("it ran out", Some(record("other", 0)), Takeover::RanOutInSilence),
     ];
     for (sentence, before, want) in rows {

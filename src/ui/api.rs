@@ -29,6 +29,7 @@ use serde_json::json;
 use super::banners::{Banner, banners};
 use super::connection::Outage;
 use super::detail::detail;
+use super::groups::{By, label_keys};
 use super::heat::{Day, Question};
 use super::model::{Board, Past, Row};
 use super::query::{Filter, STATES, Selection};
@@ -36,13 +37,16 @@ use super::timeline::{Line, line};
 use crate::api::ObjectName;
 use crate::api::batch_v1::CronJob;
 use crate::api::policy::{SPREAD, Spread};
+use crate::cli::cluster::Known;
+use crate::cli::list::next_hour::NextHour;
+use crate::cli::list::night::Night;
 use crate::options::go_syntax::parse_duration;
 use crate::terminal::shell_word;
 
 /// The most rows of an answer.
 const MOST_ROWS: usize = 500;
 /// The most lines of an answer.
-const MOST_LINES: usize = 100;
+const MOST_LINES: usize = 150;
 /// The years of the dates that may be asked for; a search from one of them stays within what can be computed.
 const YEARS: RangeInclusive<i32> = 1970..=9999;
 /// The longest time on a line of time.
@@ -78,6 +82,9 @@ pub fn router(board: Arc<Board>) -> Router {
     Router::new()
         .route("/api/summary", get(summary))
         .route("/api/cronjobs", get(cron_jobs))
+        .route("/api/groups", get(groups))
+        .route("/api/night", get(night))
+        .route("/api/next-hour", get(next_hour))
         .route("/api/heat", get(heat))
         .route("/api/minute", get(minute))
         .route("/api/timeline", get(timeline))
@@ -135,6 +142,10 @@ struct Summary {
     hottest: Option<Minute>,
     /// How many each of [`STATES`] would select.
     states: BTreeMap<&'static str, usize>,
+    /// What the selection names and no CronJob has, in sentences.
+    unknown: Vec<String>,
+    /// The keys of labels, those of most CronJobs first.
+    label_keys: Vec<String>,
     /// What keeps several CronJobs from running at once.
     banners: Vec<Banner>,
     /// The CronJobs of each namespace.
@@ -168,6 +179,8 @@ impl Api {
             cron_jobs: rows.len(),
             hottest: self.hottest(&any_state, &rows, now),
             states: STATES.iter().map(|(name, filter)| (*name, count(*filter))).collect(),
+            unknown: if model.rows.is_empty() { Vec::new() } else { selection.unknown(&model) },
+            label_keys: label_keys(&model),
             banners: banners(&model),
             namespaces,
             time_zone: self.board.zone.name(),
@@ -185,7 +198,7 @@ impl Api {
         }
         let cron_jobs = self.of_rows(rows);
         let start = DateTime::from_timestamp(now.timestamp().div_euclid(60) * 60, 0)?;
-        let load = self.question(&cron_jobs, None, now).load(start, 24 * 60);
+        let load = self.question(&cron_jobs, now).load(start, 24 * 60);
         let most = load.iter().copied().max().filter(|most| *most > 0);
         let found = most.and_then(|starts| {
             let at = i64::try_from(load.iter().position(|runs| *runs == starts)?).ok()?;
@@ -201,13 +214,17 @@ impl Api {
         found.map(|watched| self.board.source.seen(&watched).1).collect()
     }
 
-    fn question<'a>(
-        &'a self,
-        cron_jobs: &'a [Arc<CronJob>],
-        what_if: Option<Spread>,
-        now: DateTime<Utc>,
-    ) -> Question<'a> {
-        Question { cron_jobs, zone: self.board.zone, seed: &self.board.seed, what_if, now }
+    fn question<'a>(&'a self, cron_jobs: &'a [Arc<CronJob>], now: DateTime<Utc>) -> Question<'a> {
+        let (zone, seed, is_plan) = (self.board.zone, &*self.board.seed, self.board.source.is_files());
+        Question { cron_jobs, zone, seed, lengths: None, is_plan, what_if: None, now }
+    }
+
+    /// All that is known of each CronJob of the selection, one after the other.
+    fn known(&self, selection: &Selection, now: DateTime<Utc>) -> Result<impl Iterator<Item = Known>, String> {
+        let name = |row: &Arc<Row>| ObjectName::new(row.namespace.as_str(), row.name.as_str());
+        let watched =
+            self.selected(selection)?.into_iter().filter_map(move |row| self.board.source.cron_jobs.get(&name(&row)));
+        Ok(watched.map(move |watched| self.board.source.known(&watched, self.board.zone, now)))
     }
 
     fn selected(&self, selection: &Selection) -> Result<Vec<Arc<Row>>, String> {
@@ -266,6 +283,8 @@ struct OfDay {
     day: String,
     zone: String,
     spread: String,
+    /// Starts, the default, or jobs.
+    show: String,
 }
 
 #[derive(Serialize)]
@@ -274,6 +293,9 @@ struct Heat {
     #[serde(flatten)]
     day: Day,
     cron_jobs: usize,
+    /// Of how many it is not known how long their Jobs run, if Jobs are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_length: Option<usize>,
     /// What the spread changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     what_if: Option<WhatIf>,
@@ -303,6 +325,20 @@ fn spread_of(text: &str) -> Result<Option<Spread>, String> {
     spread.map(Some).ok_or_else(|| format!("spread: {text:?} is not allowed; use a duration from 1s to 24h"))
 }
 
+/// For how many seconds the Jobs of the rows run, where that is known; `None` if starts are to be shown.
+fn lengths_of(show: &str, rows: &[Arc<Row>]) -> Result<Option<HashMap<ObjectName, i64>>, String> {
+    #[allow(clippy::cast_possible_truncation, reason = "a median of runs")]
+    let length = |row: &Arc<Row>| {
+        let name = ObjectName::new(row.namespace.as_str(), row.name.as_str());
+        Some((name, row.durations?.median.ceil() as i64))
+    };
+    match show {
+        "" | "starts" => Ok(None),
+        "jobs" => Ok(Some(rows.iter().filter_map(length).collect())),
+        _ => Err(format!("show: {show:?} is not allowed; use starts or jobs")),
+    }
+}
+
 fn day_of(text: &str) -> Result<NaiveDate, String> {
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|day| YEARS.contains(&day.year()));
     day.ok_or_else(|| format!("day: {text:?} is not a date such as 2027-03-28"))
@@ -322,16 +358,19 @@ async fn heat(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of):
         let rows = api.selected(&selection)?;
         let cron_jobs = api.of_rows(&rows);
         let beyond = || "day: it is too far away".to_owned();
-        let load = api.question(&cron_jobs, what_if, now).day(day, zone).ok_or_else(beyond)?;
+        let lengths = lengths_of(&of.show, &rows)?;
+        let plain = Question { lengths: lengths.as_ref(), ..api.question(&cron_jobs, now) };
+        let load = Question { what_if, ..plain }.day(day, zone).ok_or_else(beyond)?;
         let what_if = match what_if {
             None => None,
             Some(_) => Some(WhatIf {
-                most_now: api.question(&cron_jobs, None, now).day(day, zone).ok_or_else(beyond)?.most,
+                most_now: plain.day(day, zone).ok_or_else(beyond)?.most,
                 patch: format!("metadata:\n  annotations:\n    {SPREAD}: {}\n", of.spread),
                 commands: api.annotate(&cron_jobs, &of.spread),
             }),
         };
-        Ok(Heat { day: load, cron_jobs: cron_jobs.len(), what_if })
+        let without_length = lengths.as_ref().map(|lengths| cron_jobs.len() - lengths.len());
+        Ok(Heat { day: load, cron_jobs: cron_jobs.len(), without_length, what_if })
     })
     .await
 }
@@ -366,9 +405,10 @@ impl Api {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct At {
+struct OfMinute {
     at: String,
     spread: String,
+    show: String,
 }
 
 #[derive(Serialize)]
@@ -379,11 +419,13 @@ struct Start {
     schedule: String,
 }
 
-async fn minute(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<At>) -> Response {
+async fn minute(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<OfMinute>) -> Response {
     answer(move || {
         let (at, what_if) = (time_of("at", &of.at)?, spread_of(&of.spread)?);
-        let cron_jobs = api.of_rows(&api.selected(&selection)?);
-        let starts = api.question(&cron_jobs, what_if, api.board.now()).starting(at);
+        let rows = api.selected(&selection)?;
+        let (cron_jobs, lengths) = (api.of_rows(&rows), lengths_of(&of.show, &rows)?);
+        let question = api.question(&cron_jobs, api.board.now());
+        let starts = Question { lengths: lengths.as_ref(), what_if, ..question }.starting(at);
         let start = |(cron_job, due): &(Arc<CronJob>, DateTime<Utc>)| Start {
             namespace: cron_job.name.namespace.to_string(),
             name: cron_job.name.name.to_string(),
@@ -392,6 +434,38 @@ async fn minute(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of
         };
         let rows = starts.iter().take(MOST_ROWS).map(start).collect::<Vec<_>>();
         Ok(Page { total: starts.len(), offset: 0, version: 0, rows })
+    })
+    .await
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct GroupedBy {
+    by: String,
+}
+
+async fn groups(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<GroupedBy>) -> Response {
+    answer(move || super::groups::groups(&api.board.model(), &By::parse(&of.by)?, &selection, api.board.now())).await
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct InZone {
+    zone: String,
+}
+
+async fn night(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<InZone>) -> Response {
+    answer(move || {
+        let (zone, now) = (zone_of(&of.zone)?, api.board.now());
+        Ok(Night::of(api.known(&selection, now)?, api.board.zone, zone, now))
+    })
+    .await
+}
+
+async fn next_hour(State(api): Shared, Asked(selection): Asked<Selection>, Asked(of): Asked<InZone>) -> Response {
+    answer(move || {
+        let (zone, now) = (zone_of(&of.zone)?, api.board.now());
+        Ok(NextHour::of(api.known(&selection, now)?, api.board.zone, zone, now))
     })
     .await
 }

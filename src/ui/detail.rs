@@ -9,6 +9,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use schedule::Zone;
 use serde::{Serialize, Serializer};
 
+use super::effect::{Effect, effect};
 use super::model::{Board, Row};
 use super::timeline::{Run, runs};
 use crate::api::{ControllerKind, ObjectName};
@@ -35,6 +36,9 @@ pub struct Detail {
     #[serde(serialize_with = "shared")]
     row: Option<Arc<Row>>,
     next: CronJobRuns,
+    /// What its policies change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<Effect>,
     slots: OfCronJob,
     jobs: Vec<Run>,
     /// The Events, or why they cannot be read.
@@ -81,6 +85,7 @@ pub async fn detail(board: &Board, name: &ObjectName) -> Option<Detail> {
     };
     let question = Question { zone: board.zone, seed: board.seed.clone(), from: None, count: RUNS, all: true };
     let next = CronJobRuns::of(&known.facts.cron_job, &question, now);
+    let effect = effect(&known.facts, board.zone, board.zone, now);
     let Known { facts, events } = known;
     let jobs = runs(board, &watched);
     if let Some(client) = board.source.client() {
@@ -97,6 +102,7 @@ pub async fn detail(board: &Board, name: &ObjectName) -> Option<Detail> {
         why,
         row: board.model().rows.get(name).cloned(),
         next,
+        effect,
         slots,
         jobs,
         events: board.source.unread_events().map_or(Ok(events), Err),

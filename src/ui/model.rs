@@ -20,11 +20,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::banners::Cause;
 use super::connection::Outage;
-use super::objects::WatchedCronJob;
+use super::objects::{About, WatchedCronJob};
 use super::source::Source;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::cli::explain::{Case, Explanation, NoSuccess, State, Urgency};
+use crate::cli::forecast::Durations;
 use crate::cli::slots::{Fate, History, Judged, RunResult, STRIP};
 use crate::cli::words;
 use crate::controller::cron_job_stats::CronJobStats;
@@ -86,6 +87,9 @@ pub struct Row {
     pub due_since: Option<DateTime<Utc>>,
     /// The running Jobs.
     pub running: Vec<String>,
+    /// What it is grouped by.
+    #[serde(skip)]
+    pub about: Arc<About>,
     /// What keeps it from running that may keep others, too.
     #[serde(skip)]
     pub cause: Option<Cause>,
@@ -127,17 +131,6 @@ pub struct Lateness {
     pub p50: f64,
     /// The 99th percentile.
     pub p99: f64,
-    /// The number of runs.
-    pub runs: usize,
-}
-
-/// How long runs took, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Durations {
-    /// The newest one.
-    pub last: f64,
-    /// The median of all of them.
-    pub median: f64,
     /// The number of runs.
     pub runs: usize,
 }
@@ -348,7 +341,7 @@ impl Board {
             failures: stats.failures_in_a_row,
             no_success: told.no_success,
             lateness: lateness(cron_job, &children),
-            durations: durations(&children, now),
+            durations: Durations::of(&children, now),
             policies: chips(watched),
             namespace: told.namespace,
             name: told.name,
@@ -359,6 +352,7 @@ impl Board {
             time_zone: case.schedule().and_then(Schedule::zone).map(Zone::name),
             due_since: told.due_since,
             running: told.active.into_iter().map(|active| active.name).collect(),
+            about: Arc::clone(&watched.about),
             cause: shared,
             next,
             held,
@@ -430,15 +424,6 @@ fn until(state: State, next: Option<&Next>, now: DateTime<Utc>) -> DateTime<Utc>
     };
     let next = next.map(|next| next.due).filter(|due| *due > now);
     next.map_or(now + soon, |due| due.min(now + soon))
-}
-
-/// How long the runs took that succeeded.
-fn durations(children: &[Arc<Job>], now: DateTime<Utc>) -> Option<Durations> {
-    let succeeded = children.iter().filter(|job| job.succeeded && !job.of_backfill);
-    let mut runs: Vec<_> = succeeded.map(|job| (job.began(), job.ran_for(now).as_seconds_f64())).collect();
-    let last = runs.iter().max_by_key(|(began, _)| *began)?.1;
-    runs.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    Some(Durations { last, median: runs[(runs.len() - 1) / 2].1, runs: runs.len() })
 }
 
 /// The delays between slots and Jobs, less the spread.

@@ -4,6 +4,7 @@
 //! annotations as written, the end of a failed Job) is for display only and decides nothing. A long Job template is kept,
 //! because the rehearsal makes a Job from it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -23,19 +24,51 @@ pub struct WatchedCronJob {
     watched: Watched,
     /// The policy annotations, without their prefix, as written.
     pub policies: Box<[(Box<str>, Box<str>)]>,
+    /// What it can be found by.
+    pub about: Arc<About>,
+}
+
+/// What CronJobs are grouped by.
+#[derive(Debug, Default)]
+pub struct About {
+    /// The labels, in the order of their keys.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// The images of the containers, each once.
+    pub images: Box<[Box<str>]>,
+}
+
+impl About {
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
+        Some(&self.labels[at].1)
+    }
+
+    fn of(labels: Option<Texts>, spec: Option<&RawValue>) -> Self {
+        let labels = labels.unwrap_or_default();
+        let labels = labels.into_iter().map(|(key, value)| (key.into(), value.unwrap_or_default().into())).collect();
+        let spec = spec.and_then(|spec| serde_json::from_str::<Spec>(spec.get()).ok()).unwrap_or_default();
+        let pod = spec.job_template.spec.template.spec;
+        let containers = pod.init_containers.into_iter().chain(pod.containers).flatten();
+        let images: BTreeSet<Box<str>> = containers.filter_map(|one| one.image).map(Into::into).collect();
+        Self { labels, images: images.into_iter().collect() }
+    }
 }
 
 impl WatchedCronJob {
     /// The CronJob with what its object's text says for display.
     pub fn new(watched: Watched, json: &str) -> Self {
-        let annotations = serde_json::from_str::<Annotated>(json).ok().and_then(|object| object.metadata.annotations);
+        // What is not of these forms is none: the API server has accepted the object.
+        let Shown { metadata, spec } = serde_json::from_str(json).unwrap_or_default();
+        let about = Arc::new(About::of(metadata.labels, spec));
+        let annotations = metadata.annotations;
         let policy = |(name, value): (String, Option<String>)| -> Option<(Box<str>, Box<str>)> {
             let meant = ANNOTATIONS.iter().find(|known| known.name == name && known.written_by == WrittenBy::User)?;
             let short = meant.name.strip_prefix(PREFIX)?;
             Some((short.into(), value.unwrap_or_default().into()))
         };
         let policies = annotations.unwrap_or_default().into_iter().filter_map(policy).collect();
-        Self { watched, policies }
+        Self { watched, policies, about }
     }
 }
 
@@ -53,14 +86,52 @@ impl DerefMut for WatchedCronJob {
     }
 }
 
-#[derive(Deserialize)]
-struct Annotated {
-    metadata: Annotations,
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Shown<'a> {
+    metadata: Metadata,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    annotations: Option<Texts>,
+    labels: Option<Texts>,
+}
+
+type Texts = BTreeMap<String, Option<String>>;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    job_template: InSpec<JobSpec>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct JobSpec {
+    template: InSpec<Pod>,
+}
+
+/// A template of a Job or of a Pod.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct InSpec<T> {
+    spec: T,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Pod {
+    init_containers: Option<Vec<Container>>,
+    containers: Option<Vec<Container>>,
 }
 
 #[derive(Deserialize)]
-struct Annotations {
-    annotations: Option<std::collections::BTreeMap<String, Option<String>>>,
+struct Container {
+    image: Option<String>,
 }
 
 impl Object for WatchedCronJob {

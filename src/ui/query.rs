@@ -10,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
 use super::model::{Model, Row};
+use super::objects::About;
 use crate::cli::explain::Urgency;
 
 /// The selection of a request.
@@ -20,6 +21,10 @@ pub struct Selection {
     pub q: String,
     /// A namespace; empty for all.
     pub namespace: String,
+    /// A label as `key=value`, or `!key` for those without it; empty for all.
+    pub label: String,
+    /// An image of a container, or `!` for those without one; empty for all.
+    pub image: String,
     /// One of [`STATES`]; empty for all.
     pub state: String,
     /// The order: problems (the default), name, next, last, lateness or failures.
@@ -87,7 +92,7 @@ impl Selection {
         };
         let q = self.q.trim().to_lowercase();
         let is_shown = |row: &&Arc<Row>| {
-            (self.namespace.is_empty() || self.namespace == row.namespace)
+            self.is_of_group(row)
                 && state.is_none_or(|(_, filter)| filter.selects(row, now))
                 && (q.is_empty() || is_match(row, &q))
         };
@@ -98,6 +103,52 @@ impl Selection {
             rows.reverse();
         }
         Ok(rows)
+    }
+
+    fn is_of_group(&self, row: &Row) -> bool {
+        (self.namespace.is_empty() || self.namespace == row.namespace)
+            && has_label(&row.about, &self.label)
+            && has_image(&row.about, &self.image)
+    }
+
+    /// What is selected by and no CronJob has, in sentences.
+    pub fn unknown(&self, model: &Model) -> Vec<String> {
+        let Self { namespace, label, image, .. } = self;
+        let none = |is_of: &dyn Fn(&Row) -> bool| !model.rows.values().any(|row| is_of(row));
+        let in_namespace = || format!("No CronJob is in the namespace {namespace}.");
+        let with_label = || match (label.strip_prefix('!'), label.split_once('=')) {
+            (Some(key), _) => format!("Every CronJob has the label {key}."),
+            (None, Some((key, _))) if none(&|row| row.about.label(key).is_some()) => {
+                format!("No CronJob has a label {key}.")
+            }
+            _ => format!("No CronJob has the label {label}."),
+        };
+        let with_image = || format!("No CronJob has a container with the image {image}.");
+        [
+            (!namespace.is_empty() && none(&|row| row.namespace == *namespace)).then(in_namespace),
+            none(&|row| has_label(&row.about, label)).then(with_label).filter(|_| !label.is_empty()),
+            none(&|row| has_image(&row.about, image)).then(with_image).filter(|_| !image.is_empty()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn has_label(about: &About, label: &str) -> bool {
+    match (label.strip_prefix('!'), label.split_once('=')) {
+        _ if label.is_empty() => true,
+        (Some(key), _) => about.label(key).is_none(),
+        (None, Some((key, value))) => about.label(key) == Some(value),
+        (None, None) => about.label(label).is_some(),
+    }
+}
+
+fn has_image(about: &About, image: &str) -> bool {
+    match image {
+        "" => true,
+        "!" => about.images.is_empty(),
+        image => about.images.iter().any(|own| **own == *image),
     }
 }
 

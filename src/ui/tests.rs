@@ -10,6 +10,8 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::dev::guard::hexadecimal;
 
+mod night;
+
 #[test]
 fn page_is_small_and_needs_no_other_host() {
     let size: usize = INDEX.len() + ASSETS.iter().map(|(.., text)| text.len()).sum::<usize>();
@@ -49,6 +51,10 @@ impl Site {
         let source = Source::of_files(&[directory.path().to_owned()], false, "shop", &"".into(), &clock).unwrap();
         let board = Board::new(source, Zone::UTC, "".into(), clock, Shell { program: PROGRAM, flags: String::new() });
         board.refresh();
+        Self::with(board).await
+    }
+
+    async fn with(board: Arc<Board>) -> Self {
         let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await.unwrap();
         let (access, router) = page(&bound, board);
         let mut site = Self { router, authorization: format!("Bearer {}", token(&access)), access };
@@ -308,7 +314,15 @@ fn steps_of_page(manifests: &str) -> u64 {
         }
         let cron_jobs: Vec<_> =
             board.source.cron_jobs.list().iter().map(|watched| Arc::clone(&watched.cron_job)).collect();
-        let question = heat::Question { cron_jobs: &cron_jobs, zone: Zone::UTC, seed: "", what_if: None, now };
+        let question = heat::Question {
+            cron_jobs: &cron_jobs,
+            zone: Zone::UTC,
+            seed: "",
+            lengths: None,
+            is_plan: true,
+            what_if: None,
+            now,
+        };
         question.day(now.date_naive(), Zone::UTC)
     });
     assert!(days.unwrap().starts > 0);

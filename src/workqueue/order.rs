@@ -192,14 +192,19 @@ impl<K> Order<K> {
         place
     }
 
-    /// Gives a ready key a higher priority. One that is starved stays so, unless it has the highest one now.
+    /// Gives a ready key a higher priority. One that is starved keeps its place, unless it has the highest one now.
     pub(super) fn touch(&mut self, before: Place, priority: Priority, now: Instant) -> Place {
         self.find_starved(now);
         let mut known = self.take_out(before);
         if known.is_none() && priority == Priority::High {
             known = self.take_out(Place { lane: STARVED, number: before.age, ..before });
         }
-        let Some(ready) = known else { return before };
+        let Some(ready) = known else {
+            if let Some(starved) = self.groups[before.group].lanes[STARVED].get_mut(before.age) {
+                starved.priority = priority;
+            }
+            return before;
+        };
         self.sequence += 1;
         let place = Place { lane: priority as usize, number: self.sequence, ..before };
         if priority == Priority::High {

@@ -12,8 +12,9 @@
 //!
 //! A group is slow while work of it has lasted for [`UNANSWERED`] or longer, or the last that ended took that long. It is
 //! prompt while the last that ended was faster. A group that returns after it had no key must show again that it is prompt. A
-//! key of low priority does not make a slow group prompt: where creates hang, status writes may still be fast. So unanswered
-//! groups can never take all workers, neither one group nor many.
+//! key of low priority does not make a slow group prompt: where creates hang, status writes may still be fast. So groups that
+//! are not answered can never take all workers, neither one nor many. Groups that were answered until now can: what they hold
+//! by the time the first of it has lasted for [`UNANSWERED`] is theirs until it ends.
 //!
 //! Without a limit nothing is measured and every key may be handed out. This is fair queuing as in API Priority and Fairness,
 //! with workers as seats.
@@ -178,7 +179,8 @@ impl Shares {
             Standing::Unproven => Share { any: any_unknown, first: is_bounded && unknown < (free - free / 4).max(1) },
             // Groups of unknown speed come first.
             Standing::Slow => {
-                Share { any: slow < (self.limit / if is_unknown_due { 4 } else { 2 }).max(1), first: false }
+                let half = self.limit / if is_unknown_due { 4 } else { 2 };
+                Share { any: is_bounded && slow < half.max(1), first: false }
             }
         }
     }

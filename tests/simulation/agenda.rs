@@ -20,6 +20,7 @@ use crate::freezes;
 use crate::in_tree;
 use crate::job_world;
 use crate::network::Network;
+use crate::outage::{AGAIN, BACK};
 use crate::people;
 use crate::restore::Restore;
 use crate::rng::hash;
@@ -44,6 +45,8 @@ pub enum Act {
     Namespace(usize),
     /// A CronJob is released, or handed over again.
     Hand { place: usize, is_taken_back: bool },
+    /// A CronJob is given back to the in-tree controller, which looks at it at once.
+    GiveBack(usize),
     /// A CronJob is handed over again by the in-tree controller.
     HandOver(usize),
     /// A Job's course is decided.
@@ -52,12 +55,16 @@ pub enum Act {
     Backfill(usize),
     /// A step of a Job's course.
     Job(String, job_world::Step),
-    /// The in-tree controller syncs.
+    /// The in-tree controller syncs, and again after a while.
     InTree,
+    /// The in-tree controller syncs once.
+    InTreeSync,
     /// A replica's clock is set by so many milliseconds.
     SetClock(usize, i64),
     /// What an outage of the server, or a restore, left behind is judged.
     JudgeOutage(&'static str),
+    /// Whether each replica watches again after an outage of the server that began and ended then is judged.
+    JudgeWatches(Millis, Millis),
     /// An operator saves etcd.
     BackUp,
     /// An operator restores etcd.
@@ -114,8 +121,9 @@ impl Sim {
         if scenario.manage == Manage::Annotated {
             state.plan(0, Act::InTree);
         }
-        if let Some(at) = scenario.judges_outage() {
-            state.plan(at, Act::JudgeOutage("an outage of the server"));
+        if let Some((from, until)) = scenario.outage() {
+            state.plan(until + AGAIN, Act::JudgeWatches(from, until));
+            state.plan(until + BACK, Act::JudgeOutage("an outage of the server"));
         }
         if let Some(restore) = scenario.restore {
             state.plan(restore.backup, Act::BackUp);
@@ -143,14 +151,21 @@ impl Sim {
             Act::Namespace(place) => freezes::change(self, place),
             Act::Edit(place) => people::edit(self, place, at),
             Act::Hand { place, is_taken_back } => people::hand(self, place, is_taken_back),
+            Act::GiveBack(place) => {
+                people::give(self, place, true);
+                let soon = self.state.lock().rng.range(0, 8);
+                self.plan(at + soon, Act::InTreeSync);
+            }
             Act::HandOver(place) => people::give(self, place, false),
             Act::Backfill(edit) => backfill::call(self, edit, at),
             Act::JobBegins(uid) => job_world::begins(self, &uid, at),
             Act::Job(uid, step) => job_world::step(self, &uid, step, at),
             Act::InTree => in_tree::look(self, at),
+            Act::InTreeSync => in_tree::sync_all(self, at),
             Act::SetClock(number, by) if at < self.scenario.active => self.state.lock().replicas[number].clock.step(by),
             Act::SetClock(..) => {}
             Act::JudgeOutage(what) => self.judge_outage(what),
+            Act::JudgeWatches(from, until) => self.judge_watches(from, until),
             Act::BackUp => self.back_up(),
             Act::Restore(restore) => self.restore_etcd(restore),
             Act::Calm => self.calm(),
@@ -201,6 +216,7 @@ impl Sim {
         state.journal.note(at, format_args!("{identity} starts"));
         replica.process = Process::default();
         replica.view = View::default();
+        (replica.started, replica.watched) = (at, [None; 2]);
         replica.deadline = None;
         replica.stop = CancellationToken::new();
         let network = Network { sim: Arc::clone(self), replica: number, incarnation, identity: identity.clone() };

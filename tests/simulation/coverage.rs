@@ -6,6 +6,7 @@ use cronjob_controller::api::policy::{DST, EXCLUDE, LIMITS, NOT_AFTER, NOT_BEFOR
 
 use crate::faults::{FaultKind, has_slow_admission};
 use crate::job_world::LINGERS;
+use crate::outage::WATCHES;
 use crate::pairs;
 use crate::punctual::EVERY;
 
@@ -32,6 +33,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot that started after a Job to be replaced held it",
             "slot in the calm",
             "CronJob after an outage of the server",
+            WATCHES,
             "Jobs counted as another controller's",
             "slot that a backfill started",
             "Job of a backfill that is pruned",

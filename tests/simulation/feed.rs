@@ -42,8 +42,16 @@ pub fn open(network: &Network, call: &Call, sent: &Sent, stale: Option<u64>) -> 
         let bytes = body.collect().now_or_never().expect("an answer is whole").unwrap_or_else(|never| match never {});
         return Response::from_parts(parts, full(bytes.to_bytes()));
     }
+    let cut = {
+        let mut state = network.sim.state.lock();
+        let replica = &mut state.replicas[network.replica];
+        if let Kind::CronJobs | Kind::Jobs = call.kind {
+            replica.watched[call.kind as usize] = Some(network.sim.now());
+        }
+        replica.cut.clone()
+    };
     let feed = Feed {
-        cut: network.sim.state.lock().replicas[network.replica].cut.clone(),
+        cut,
         network: network.clone(),
         kind: call.kind,
         body,

@@ -19,10 +19,15 @@ use crate::sim::Sim;
 
 /// Syncs all CronJobs, and schedules the next sync.
 pub fn look(sim: &Sim, at: Millis) {
+    let again = at + sim.state.lock().rng.range(SECOND / 10, 4 * SECOND);
+    sim.plan(again, Act::InTree);
+    sync_all(sim, at);
+}
+
+/// Syncs all CronJobs.
+pub fn sync_all(sim: &Sim, at: Millis) {
     let (calls, due): (Vec<Call>, Vec<Due>) = {
-        let mut state = sim.state.lock();
-        let again = at + state.rng.range(SECOND / 10, 4 * SECOND);
-        state.plan(again, Act::InTree);
+        let state = sim.state.lock();
         let model = &state.model;
         let due = model.live().filter_map(|(uid, cron)| due(model, uid, cron, sim.wall(at))).collect();
         (model.live().flat_map(|(uid, cron)| calls(model, uid, cron)).collect(), due)

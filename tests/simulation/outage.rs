@@ -3,6 +3,8 @@
 //! Guarantee (24): forty seconds after it is back, each due slot that nothing holds has had its Job. A leader that could not renew
 //! has lost its lease; the lease expires 15 s after its last renewal for a replica that has seen that, and 15 s after the return for
 //! another. Judged of CronJobs with Allow or Replace, without a deadline and without an edit from the minutes before, by right clocks.
+//!
+//! Three seconds after it is back, each replica that was there then watches CronJobs and Jobs again.
 
 use crate::faults::{Fault, FaultKind as F};
 use crate::model::Cron;
@@ -10,15 +12,21 @@ use crate::rng::Rng;
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
 use crate::sim::Sim;
 
-/// The number of the fault whose end is judged.
-pub const AWAY: u64 = 700;
+/// The number of the fault whose end is judged; no other kind of fault has it or the next one.
+pub const AWAY: u64 = 900;
+
+/// What is counted.
+pub const WATCHES: &str = "replica that watches again after an outage";
 
 /// For how long nothing else fails before: a silent watch is found after three minutes.
 const BEFORE: Millis = 200 * SECOND;
 
 /// How long after the return of the server slots may start: a replica that has not seen the last renewal counts the lease's 15 s from
 /// then, and reads it every few seconds.
-const BACK: Millis = 40 * SECOND;
+pub const BACK: Millis = 40 * SECOND;
+
+/// How long after its return each replica watches again.
+pub const AGAIN: Millis = 3 * SECOND;
 
 impl Scenario {
     /// Adds the outage, and removes all other faults around it.
@@ -47,14 +55,31 @@ impl Scenario {
         self.faults.extend(faults.into_iter().map(fault));
     }
 
-    /// When to judge what the outage left behind.
-    pub fn judges_outage(&self) -> Option<Millis> {
+    /// From when until when the server is away.
+    pub fn outage(&self) -> Option<(Millis, Millis)> {
         let away = self.faults.iter().find(|fault| fault.number == AWAY)?;
-        Some(away.until + BACK)
+        Some((away.at, away.until))
     }
 }
 
 impl Sim {
+    /// Judges whether each replica has opened its watches again after an outage.
+    pub fn judge_watches(&self, from: Millis, until: Millis) {
+        let at = self.now();
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        for (number, replica) in state.replicas.iter().enumerate() {
+            if replica.task.is_none() || replica.started > until {
+                continue;
+            }
+            state.invariants.coverage.count("judged", WATCHES);
+            if replica.watched.iter().any(|opened| opened.is_none_or(|opened| opened < from)) {
+                let text = format!("r{number} has not watched again since the server is back: {:?}", replica.watched);
+                state.invariants.violated("24", at, text);
+            }
+        }
+    }
+
     /// Judges what has started since the server is back, after `what`.
     pub fn judge_outage(&self, what: &str) {
         let at = self.now();

@@ -16,7 +16,7 @@ use crate::calm::limits_of;
 use crate::disguise::READS_AS;
 use crate::freezes::FREEZING;
 use crate::model::{Condition, SHARED, text};
-use crate::scenario::{Action, CronJob, ELSEWHERE, MINUTE, Millis, Spec};
+use crate::scenario::{Action, CronJob, ELSEWHERE, MINUTE, Millis, SECOND, Spec};
 use crate::sim::Sim;
 
 fn jobs(sim: &Sim, cron_job: &CronJob) -> String {
@@ -78,6 +78,21 @@ pub fn give(sim: &Sim, place: usize, is_given_back: bool) {
     sim.state.lock().invariants.coverage.count("world", what);
     let patch = handover(false, is_given_back, !is_given_back);
     sim.act(&Call::world(Method::PATCH, path(sim, &sim.scenario.cron_jobs[place]), &patch));
+}
+
+/// When a CronJob is given back: now, or just before its next slot, which the in-tree controller then starts before a replica's
+/// watch has told it whose the CronJob is.
+fn moment_to_give_back(sim: &Sim, cron_job: &CronJob, at: Millis) -> Millis {
+    let mut state = sim.state.lock();
+    if state.rng.percent(20) {
+        return at;
+    }
+    let cron = state.model.cron_named(cron_job.namespace, &cron_job.name);
+    let schedule = cron.and_then(|cron| cron.newest().schedule());
+    let next = schedule.and_then(|schedule| schedule.next_after(sim.wall(at)));
+    let wait = next.and_then(|next| Millis::try_from((next - sim.wall(at)).num_milliseconds()).ok());
+    let before = state.rng.range(0, 4);
+    wait.filter(|wait| (before..90 * SECOND).contains(wait)).map_or(at, |wait| at + wait - before)
 }
 
 /// Creates a CronJob of the scenario, unless it exists.
@@ -149,13 +164,15 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             sim.state.lock().wanted_back.insert(key, (edit.cron_job, *again));
         }
         Action::GiveBack(again) => {
+            let mut from = at;
             if again.is_multiple_of(2) {
-                give(sim, edit.cron_job, true);
+                from = moment_to_give_back(sim, cron_job, at);
+                sim.plan(from, Act::GiveBack(edit.cron_job));
             } else {
                 // The annotation of the handover is not the tool's own, so it stays.
                 patch("given back by a manifest that says suspend: false", json!({"spec": {"suspend": false}}));
             }
-            sim.plan(at + again, Act::HandOver(edit.cron_job));
+            sim.plan(from + again, Act::HandOver(edit.cron_job));
         }
         Action::Revert => {
             let mut manifest = spec(sim.scenario.controller_kind, &cron_job.spec);

@@ -82,7 +82,7 @@ impl Scenario {
     pub fn restore(&mut self, rng: &mut Rng) {
         let is_drawn = rng.percent(8) || faults::has_restore_everywhere();
         // What an outage leaves behind is judged alone.
-        if !is_drawn || self.judges_outage().is_some() {
+        if !is_drawn || self.outage().is_some() {
             return;
         }
         let stopped = rng.range(3 * MINUTE, self.active - 4 * MINUTE);

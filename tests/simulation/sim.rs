@@ -103,6 +103,9 @@ pub struct Replica {
     pub view: View,
     /// Cuts all its watches.
     pub cut: CancellationToken,
+    /// When it started, and when it last opened a watch of CronJobs and of Jobs.
+    pub started: Millis,
+    pub watched: [Option<Millis>; 2],
     /// When it crashes: at which of its next writes, and whether after the commit.
     pub crash: Option<(u64, bool)>,
 }
@@ -155,6 +158,8 @@ impl Sim {
             deadline: None,
             view: View::default(),
             cut: CancellationToken::new(),
+            started: 0,
+            watched: [None; 2],
             crash: None,
         };
         let state = State {

@@ -229,6 +229,18 @@ fn many() -> usize {
     std::env::var("UI_CRON_JOBS").ok().map_or(2_000, |number| number.parse().unwrap())
 }
 
+/// Scrolls through the table as a wheel does, and looks in each frame at what is in view: the frames, those with a place where no row is,
+/// and those with a row that is not known yet.
+const SCROLL: &str = "const view = document.querySelector('.scroller'); let [frames, blank, waiting] = [0, 0, 0]; \
+    const look = () => { \
+        const { left, top, bottom } = view.getBoundingClientRect(); \
+        const rows = [top + 60, (top + bottom) / 2, bottom - 20].map((y) => document.elementFromPoint(left + 30, y)?.closest('.rows > .row')); \
+        if (frames > 0) { blank += rows.some((row) => !row); waiting += rows.some((row) => row?.matches('.waiting')); } \
+        frames += 1; \
+        if (frames > 60) return done([frames, blank, waiting]); \
+        view.scrollTop += 120; requestAnimationFrame(() => requestAnimationFrame(look)); \
+    }; look();";
+
 /// An API server with many CronJobs and three times as many Jobs.
 async fn large(number: usize) -> Served {
     let server = server(Arc::new(SystemClock));
@@ -297,6 +309,15 @@ async fn many_cron_jobs_are_shown_quickly() {
         let painted = browser.eval("performance.getEntriesByType('resource').filter((entry) => entry.name.includes('/api/cronjobs')).at(-1).responseEnd");
         let drawn = browser.eval("document.querySelectorAll('.rows .row').length").as_u64().unwrap();
         assert!(drawn < 100, "{drawn} rows are drawn");
+        let scrolled = browser.run(SCROLL);
+        println!(
+            "scrolled by 120 pixels in each of {} frames: {} had a place without a row, {} one whose row was not known yet",
+            scrolled[0], scrolled[1], scrolled[2]
+        );
+        assert_eq!(scrolled[1], 0, "a blank row");
+        if !cfg!(debug_assertions) {
+            assert_eq!(scrolled[2], 0, "a row that was not known in time");
+        }
         browser.eval("document.querySelector('.scroller').scrollTo(0, 1e9)");
         let last = format!("report-{:05}", number - 1);
         browser.wait_for("the last row", &format!("{NAMES}.includes('{last}')"));
@@ -338,6 +359,8 @@ fn page_has_no_serious_barriers() {
         ("", ".rows .row"),
         ("?view=heat&zone=Etc/UTC&day=2027-05-03&spread=30m", ".what-if"),
         ("?view=timeline&span=1h", ".marks"),
+        ("?view=night", ".minutes li"),
+        ("?group=image", ".groups button"),
         ("?cj=default/nightly-report", ".detail .code"),
     ];
     let sizes = [("light", 1280, 720), ("dark", 1280, 720), ("light", 390, 844)];
@@ -427,6 +450,9 @@ fn pictures() {
     browser.goto(&site.at("?view=timeline&span=1h&zone=Etc/UTC"));
     browser.wait_for("twelve runs", "document.querySelectorAll('.run').length > 11");
     save("ui-timeline");
+    browser.goto(&site.at("?view=night&zone=Etc/UTC"));
+    browser.wait_for("the next hour", "document.querySelector('.minutes li')");
+    save("ui-night");
     browser.goto(&site.at("?zone=Etc/UTC"));
     browser.wait_for("rows", "document.querySelectorAll('.rows .row').length === 8");
     save("ui");

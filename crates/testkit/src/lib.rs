@@ -12,6 +12,7 @@ pub mod driver;
 pub mod embedded;
 pub mod fixture;
 pub mod harness;
+pub mod night;
 pub mod rotation;
 pub mod sightings;
 pub mod tools;

@@ -63,6 +63,11 @@ impl Restriction {
         self.rule.as_ref().err()
     }
 
+    /// Whether two restrictions leave the same slots, or cannot be read for the same cause. Their reasons may differ.
+    pub fn is_same(one: Option<&Self>, other: Option<&Self>) -> bool {
+        one.map(|one| &one.rule) == other.map(|other| &other.rule)
+    }
+
     /// The first time that may be a slot.
     pub fn not_before(&self) -> Option<DateTime<Utc>> {
         self.rule.as_ref().ok()?.not_before
@@ -108,7 +113,7 @@ fn of_namespace(error: PolicyError) -> PolicyError {
 
 impl PolicyReading {
     /// What the annotations of an object with `spec.schedule` say in a Namespace with this restriction.
-    pub fn restricted(own: Option<&Self>, restriction: &Arc<Restriction>, schedule: &str) -> Self {
+    pub fn restricted(own: Option<&Arc<Self>>, restriction: &Arc<Restriction>, schedule: &str) -> Self {
         let policy = match own.map(|own| &own.policy) {
             Some(Err(error)) => Err(error.clone()),
             Some(Ok(policy)) => restriction.of_policy(Some(policy), schedule),
@@ -119,18 +124,35 @@ impl PolicyReading {
             unknown: own.map(|own| own.unknown.clone()).unwrap_or_default(),
             timing: own.and_then(|own| own.timing),
             edits: own.map(|own| own.edits).unwrap_or_default(),
-            offset: own.map(Self::offset).unwrap_or_default(),
-            restriction: Some(Arc::clone(restriction)),
+            offset: own.map(|own| Self::offset(own)).unwrap_or_default(),
+            restricted: Some(Restricted { restriction: Arc::clone(restriction), own: own.cloned() }),
         }
     }
 }
 
+/// What was read in a Namespace with a restriction.
+#[derive(Debug)]
+pub(super) struct Restricted {
+    restriction: Arc<Restriction>,
+    /// What the CronJob itself says.
+    own: Option<Arc<PolicyReading>>,
+}
+
 impl CronJob {
-    /// The same CronJob in a Namespace with this restriction.
+    /// What its own annotations say.
+    fn own_policies(&self) -> Option<&Arc<PolicyReading>> {
+        let reading = self.policies.as_ref()?;
+        match &reading.restricted {
+            Some(restricted) => restricted.own.as_ref(),
+            None => Some(reading),
+        }
+    }
+
+    /// The same CronJob in a Namespace with this restriction, and no other.
     #[must_use]
     pub fn restricted(&self, restriction: &Arc<Restriction>) -> Self {
         let schedule = self.spec.recurrence.schedule();
-        let reading = PolicyReading::restricted(self.policies.as_deref(), restriction, schedule);
+        let reading = PolicyReading::restricted(self.own_policies(), restriction, schedule);
         Self { policies: Some(Arc::new(reading)), ..self.clone() }
     }
 
@@ -139,13 +161,16 @@ impl CronJob {
     pub fn in_its_namespace(self: Arc<Self>, restriction: Option<&Arc<Restriction>>) -> Arc<Self> {
         match restriction {
             Some(restriction) => Arc::new(self.restricted(restriction)),
+            None if self.restriction().is_some() => {
+                Arc::new(Self { policies: self.own_policies().cloned(), ..Self::clone(&self) })
+            }
             None => self,
         }
     }
 
     /// The restriction of its Namespace, if it is [restricted](Self::restricted).
     pub fn restriction(&self) -> Option<&Arc<Restriction>> {
-        self.policies.as_ref()?.restriction.as_ref()
+        Some(&self.policies.as_ref()?.restricted.as_ref()?.restriction)
     }
 }
 

@@ -134,7 +134,7 @@ async fn instance_works_in_the_namespaces_that_it_may_read() {
     for (sentence, resource, until, there) in [
         ("its CronJobs", "/namespaces/bank/cronjobs", 500, 0),
         ("its Jobs", "/namespaces/bank/jobs", 500, 0),
-        ("its Jobs, at first", "/namespaces/bank/jobs", 60, 2),
+        ("its Jobs, at first", "/namespaces/bank/jobs", 60, 3),
     ] {
         let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
         let server = server(&clock);

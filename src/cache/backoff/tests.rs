@@ -52,6 +52,16 @@ fn a_server_that_is_away_is_asked_again_soon_however_long_it_was() {
 }
 
 #[test]
+fn server_that_refuses_is_asked_again_within_eight_seconds() {
+    use Failure::{Other, Refused};
+    let waits = [(800, 1_600), (1_600, 3_200), (3_200, 6_400), (4_000, 8_000), (4_000, 8_000)];
+    let mut failures: Vec<_> =
+        waits.iter().map(|(least, less_than)| (Refused, (0, None, *least, *less_than))).collect();
+    failures.push((Other, (0, None, 25_600, 51_200)));
+    assert_mixed_delays(&failures);
+}
+
+#[test]
 fn backoff_starts_over_after_two_minutes_without_a_failure() {
     assert_delays(&[
         (0, None, 800, 1_600),

@@ -153,6 +153,26 @@ async fn a_namespace_that_may_not_be_read_holds_up_no_other() {
     }
 }
 
+/// Its namespace is gone, and the rights with it.
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_may_not_be_read_any_more_leaves_the_others_their_answers() {
+    let path = |namespace| format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+    let lists = vec![watch([end(5), Part::Stay]), page(&[], 5, "")];
+    let ends = [vec![watch([end(5)])], vec![refused(403, "Forbidden"); 100]].concat();
+    let script = Script::new([(&*path("a"), lists), (&*path("b"), ends)]);
+    let informer = Informer::<Job>::new(script.client(), &["a".to_owned(), "b".to_owned()], 17);
+    let (store, cancel) = (informer.store(), CancellationToken::new());
+    let running = tokio::spawn(informer.run(cancel.clone()));
+    store.wait_for_cache_sync().await;
+    sleep(Duration::from_secs(10)).await;
+    let asked = store.ask();
+    sleep(Duration::from_secs(60)).await;
+    let shown = ["a", "b"].map(|namespace| asked.iter().filter(|asked| asked.covers(namespace)).all(Asked::is_shown));
+    assert_eq!(shown, [true, false]);
+    cancel.cancel();
+    running.await.unwrap();
+}
+
 /// Something between here and the server answers lists and no watch.
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_by_a_list_while_no_watch_is_open() {

@@ -23,6 +23,8 @@ const CROWD: usize = 3;
 const MAX_TOLD: usize = 10;
 /// The largest number of CronJobs named for a busy minute.
 const MAX_NAMED: usize = 3;
+/// The number of the busiest minutes.
+const BUSIEST: usize = 5;
 /// The longest bar, in characters.
 const BAR: f64 = 40.0;
 
@@ -35,6 +37,8 @@ pub(super) struct Load {
     cron_jobs: usize,
     /// The hours of the day, from midnight.
     hours: Vec<Bucket>,
+    /// The minutes of the day in which the most start together, the worst first.
+    busiest: Vec<Busy>,
     #[serde(skip)]
     zone: Zone,
     /// The first minute.
@@ -64,6 +68,19 @@ struct Bucket {
     most_at: String,
 }
 
+/// A minute of the day in which several start.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Busy {
+    at: String,
+    /// The most runs in it on one day.
+    most: usize,
+    /// On how many days of the week so many CronJobs, or fewer but more than one, start in it.
+    days: usize,
+    /// The first of the CronJobs.
+    cron_jobs: Vec<String>,
+}
+
 impl Load {
     /// Counts the runs of the week from `start`, which is a midnight; with their spread, or at their slots.
     pub fn of(runners: &[Runner], zone: Zone, start: DateTime<Utc>, is_spread: bool) -> Self {
@@ -87,8 +104,9 @@ impl Load {
                 }
             }
         }
-        let mut load =
-            Self { time_zone: zone.name(), cron_jobs: counted.count(), hours: Vec::new(), zone, start, minutes };
+        let cron_jobs = counted.count();
+        let (hours, busiest) = (Vec::new(), Vec::new());
+        let mut load = Self { time_zone: zone.name(), cron_jobs, hours, busiest, zone, start, minutes };
         load.hours = load.by_hour();
         load
     }
@@ -138,10 +156,8 @@ impl Load {
         hours
     }
 
-    /// The minutes of the day in which more than `max` start together, and midnight if most start then; the worst first, each
-    /// with the first of its runners.
-    pub fn busy(&self, runners: &[Runner], max: usize) -> Vec<(usize, Fault)> {
-        // By time of day: the most runs, the minute that has them, and the number of days.
+    /// The times of day at which more than `max` start: the most runs, the minute that has them, and the number of days.
+    fn by_time_of_day(&self, max: usize) -> BTreeMap<String, (usize, usize, usize)> {
         let mut busy: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
         for (minute, &runs) in self.minutes.iter().enumerate().filter(|(_, runs)| **runs > max) {
             let (most, at, days) = busy.entry(self.time_of_day(minute)).or_default();
@@ -150,6 +166,26 @@ impl Load {
                 (*most, *at) = (runs, minute);
             }
         }
+        busy
+    }
+
+    /// The same with the busiest minutes, and the CronJobs of each.
+    #[must_use]
+    pub fn with_busiest(mut self, runners: &[Runner]) -> Self {
+        let mut busy: Vec<_> = self.by_time_of_day(1).into_iter().collect();
+        busy.sort_by_key(|(_, (most, _, days))| std::cmp::Reverse((*most, *days)));
+        let busy = busy.into_iter().take(BUSIEST).map(|(at, (most, minute, days))| {
+            let starting = self.starting(runners, minute).into_iter().take(MAX_NAMED);
+            Busy { at, most, days, cron_jobs: starting.map(|runner| runners[runner].name.clone()).collect() }
+        });
+        self.busiest = busy.collect();
+        self
+    }
+
+    /// The minutes of the day in which more than `max` start together, and midnight if most start then; the worst first, each
+    /// with the first of its runners.
+    pub fn busy(&self, runners: &[Runner], max: usize) -> Vec<(usize, Fault)> {
+        let mut busy = self.by_time_of_day(max);
         let midnight = "00:00".to_owned();
         if let (Some(found), false) = (self.crowded_midnight(), busy.contains_key(&midnight)) {
             busy.insert(midnight, found);
@@ -216,25 +252,48 @@ impl Load {
         steps::each(runners.iter()).enumerate().filter(|(_, runner)| starts(runner)).map(|(number, _)| number).collect()
     }
 
-    /// The histogram; empty without runs.
-    pub fn lines(&self) -> Vec<String> {
+    /// The histogram with the busiest minutes; empty without runs. `at_slots` is the load without any spread, if there is one.
+    pub fn lines(&self, at_slots: Option<&Self>) -> Vec<String> {
         if self.cron_jobs == 0 {
             return Vec::new();
         }
         let most = self.hours.iter().map(|hour| hour.runs_a_day).fold(0.0, f64::max);
+        let peak = |hour: &Bucket| {
+            if hour.most > 0 { format!("{} at {}", hour.most, hour.most_at) } else { "-".to_owned() }
+        };
         let row = |hour: &Bucket| {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the longest bar")]
             let bar = if most > 0.0 { (hour.runs_a_day / most * BAR).ceil() as usize } else { 0 };
-            let peak = if hour.most > 0 { format!("{} at {}", hour.most, hour.most_at) } else { "-".to_owned() };
-            [format!("{:02}:00", hour.hour), format!("{:.1}", hour.runs_a_day), peak, "█".repeat(bar)]
+            let without = at_slots.and_then(|load| load.hours.get(hour.hour)).map(peak).unwrap_or_default();
+            [format!("{:02}:00", hour.hour), format!("{:.1}", hour.runs_a_day), peak(hour), without, "█".repeat(bar)]
         };
-        let headings = ["HOUR", "RUNS A DAY", "MOST IN A MINUTE", ""].map(str::to_owned);
-        let table: Vec<[String; 4]> = std::iter::once(headings).chain(self.hours.iter().map(row)).collect();
+        let without = if at_slots.is_some() { "WITHOUT SPREAD" } else { "" };
+        let headings = ["HOUR", "RUNS A DAY", "MOST IN A MINUTE", without, ""].map(str::to_owned);
+        let table: Vec<[String; 5]> = std::iter::once(headings).chain(self.hours.iter().map(row)).collect();
+        let table = match at_slots {
+            Some(_) => terminal::columns(&table),
+            None => terminal::columns(&table.into_iter().map(|[a, b, c, _, bar]| [a, b, c, bar]).collect::<Vec<_>>()),
+        };
         let number = count(self.cron_jobs, "CronJob");
         let what = format!(
             "Seven days from today, {}: {number}, without suspended ones and @every schedules.",
             self.time_zone
         );
-        [vec![what], terminal::columns(&table), vec![String::new()]].concat()
+        [vec![what], table, self.busiest_lines(), vec![String::new()]].concat()
+    }
+
+    fn busiest_lines(&self) -> Vec<String> {
+        let row = |busy: &Busy| {
+            let more = busy.most.saturating_sub(busy.cron_jobs.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let days = if busy.days < DAYS { count(busy.days, "day") } else { "every day".to_owned() };
+            [busy.at.clone(), busy.most.to_string(), days, format!("{}{more}", busy.cron_jobs.join(", "))]
+        };
+        if self.busiest.is_empty() {
+            return vec!["No two start in the same minute.".to_owned()];
+        }
+        let headings = ["BUSIEST", "RUNS", "ON", "CRONJOBS"].map(str::to_owned);
+        let rows = std::iter::once(headings).chain(self.busiest.iter().map(row));
+        [vec![String::new()], terminal::columns(&rows.collect::<Vec<_>>())].concat()
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Code, Fault, near_kinds};
 use crate::api::{ControllerKind, crd};
-use crate::dev::manifests::{Document, Place};
+use crate::dev::manifests::{Content, Document, Place, YamlError};
 
 /// The kind of an object.
 pub(super) enum Kind {
@@ -21,11 +21,18 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The objects of a document, each with its place there. An error comes with its line in the file.
-pub(super) fn objects(document: &Document) -> Result<Vec<(Place, Value)>, (usize, Fault)> {
-    document
-        .located_objects()
-        .map_err(|error| (error.line, Fault::error(Code::NotYaml, "", format!("not YAML: {}", error.problem))))
+/// Errors of a document itself, each with its line in the file.
+type Faults = Vec<(usize, Fault)>;
+
+/// The objects of a document, each with its place there, and what is wrong with the document itself.
+pub(super) fn objects(document: &Document) -> (Vec<(Place, Value)>, Faults) {
+    let (objects, errors) = match document.content() {
+        Ok(Content { objects, lost }) => (objects, lost),
+        Err(error) => (Vec::new(), vec![error]),
+    };
+    let fault =
+        |YamlError { line, problem, .. }| (line, Fault::error(Code::NotYaml, "", format!("not YAML: {problem}")));
+    (objects, errors.into_iter().map(fault).collect())
 }
 
 /// Kind, namespace and name, as far as present.

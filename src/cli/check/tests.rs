@@ -278,7 +278,10 @@ fn load_is_shown_with_and_without_spread() {
     let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
     assert_eq!(json["loadWithoutSpread"]["hours"][3]["most"], 4);
     assert!(json["load"]["hours"][3]["most"].as_u64().unwrap() < 3, "{json}");
-    assert!(report.lines().contains(&"Without any spread:".to_owned()));
+    let lines = report.lines();
+    let heading = "HOUR    RUNS A DAY   MOST IN A MINUTE   WITHOUT SPREAD";
+    assert_eq!(lines.iter().filter(|line| line.starts_with("HOUR")).collect::<Vec<_>>(), [heading], "one histogram");
+    assert!(lines.iter().any(|line| line.starts_with("03:00") && line.contains("   4 at 03:00   ")), "{lines:#?}");
 
     let plain: String = names.iter().map(|name| cron_job(BATCH, name, "schedule: '0 3 * * *'")).collect();
     let source = Source { file: "a.yaml".to_owned(), text: plain.clone() };
@@ -329,6 +332,15 @@ fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     assert_eq!(at("00:00"), format!("00:00   5.0          5 at 00:00         {}", "█".repeat(40)));
     assert_eq!(at("05:00"), "05:00   0.0          -");
     assert_eq!(at("06:00"), format!("06:00   1.4          3 at 06:30         {}", "█".repeat(12)));
+    let busiest = drawn.iter().position(|line| line.starts_with("BUSIEST")).unwrap();
+    assert_eq!(
+        drawn[busiest..busiest + 3],
+        [
+            "BUSIEST   RUNS   ON          CRONJOBS",
+            "00:00     5      every day   CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
+            "06:30     3      1 day       CronJob shop/e, CronJob shop/f, CronJob shop/g",
+        ]
+    );
     assert_eq!(drawn.last().unwrap(), "10 CronJobs: 0 errors, 2 warnings.");
     let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
     assert_eq!(json["load"]["hours"].as_array().unwrap().len(), 24);

@@ -2,6 +2,8 @@
 //!
 //! Guarantee: errors are not repeated as warnings. For an unreadable schedule or zone there are no warnings here. Pure.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::is_never_due;
 use schedule::{Schedule, Timing, Zone};
@@ -48,7 +50,7 @@ impl Timed {
         timing.time_zone.ok()?;
         let (own, policies) = (timing.schedule.ok()?, policies::of(controller_kind, object, seed));
         let policies = match restrictions.of(&policies::key(object).namespace) {
-            Some(restriction) => Some(PolicyReading::restricted(policies.as_ref(), restriction, text)),
+            Some(restriction) => Some(PolicyReading::restricted(policies.map(Arc::new).as_ref(), restriction, text)),
             None => policies,
         };
         let policy = policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());

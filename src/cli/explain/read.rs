@@ -61,7 +61,7 @@ impl Facts {
     }
 
     /// The Jobs of the CronJob.
-    pub(super) fn children(&self) -> impl Iterator<Item = &Arc<Job>> {
+    pub(in crate::cli) fn children(&self) -> impl Iterator<Item = &Arc<Job>> {
         steps::each(self.jobs.iter()).filter(|job| job.is_child_of(&self.cron_job))
     }
 

@@ -54,6 +54,26 @@ impl Rehearsal {
         }
     }
 
+    /// The object that a rehearsed sync creates, as the API server answers. Each has a UID of its own.
+    pub fn created(name: &ObjectName, slot: DateTime<Utc>) -> Job {
+        Job {
+            name: name.clone(),
+            uid: Uid::new(&format!("rehearsed {}", name.name)),
+            resource_version: "0".into(),
+            creation_timestamp: slot,
+            deleting: false,
+            controller: None,
+            scheduled_timestamp: Some(slot),
+            start_time: None,
+            suspended: false,
+            completion_time: None,
+            finished: None,
+            succeeded: false,
+            failed_at: None,
+            of_backfill: false,
+        }
+    }
+
     fn concluded(course: Course<'_>, jobs: &[Arc<Job>], zone: Zone) -> Self {
         let (mut attempted, mut start, mut replaced) = (Attempted::default(), None, Vec::new());
         if let Some(Attempt { slot, victims, then, .. }) = course.attempt() {
@@ -94,22 +114,7 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
     if is_held && let Err(error) = job_from_template(cron_job, slot, zone, None) {
         return CreateReply::BadTemplate(error.to_string());
     }
-    CreateReply::Created(Arc::new(Job {
-        name: name.clone(),
-        uid: Uid::new("rehearsed"),
-        resource_version: "0".into(),
-        creation_timestamp: slot,
-        deleting: false,
-        controller: None,
-        scheduled_timestamp: Some(slot),
-        start_time: None,
-        suspended: false,
-        completion_time: None,
-        finished: None,
-        succeeded: false,
-        failed_at: None,
-        of_backfill: false,
-    }))
+    CreateReply::Created(Arc::new(Rehearsal::created(name, slot)))
 }
 
 fn refusal(code: u16, reason: &str, name: ObjectName) -> ApiError {

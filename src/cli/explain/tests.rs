@@ -20,7 +20,7 @@ pub(crate) fn instant(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-pub(in crate::cli) fn name_of(slot: &str) -> String {
+pub(crate) fn name_of(slot: &str) -> String {
     ControllerKind::CronJob.child_name("nightly", instant(slot))
 }
 
@@ -44,7 +44,7 @@ pub(in crate::cli) fn cron_job(change: &Value) -> Arc<CronJob> {
 }
 
 /// The Job of a slot, of CronJob `owner`; `end` is the condition that ended it.
-pub(in crate::cli) fn job(slot: &str, owner: &str, end: Option<&str>) -> Arc<Job> {
+pub(crate) fn job(slot: &str, owner: &str, end: Option<&str>) -> Arc<Job> {
     let name = name_of(slot);
     let conditions: Vec<Value> = end.iter().map(|end| json!({"type": end, "status": "True"})).collect();
     let object = json!({

@@ -109,9 +109,53 @@ async fn thaw_sets_the_bound_to_the_present_second() {
     for (sentence, before, want) in rows {
         let path = "/api/v1/namespaces/shop";
         cluster::try_patch(&client, path, &json!({"metadata": {"annotations": before}})).await.unwrap();
-        let text = "Namespace shop is thawed: no run that was due before now starts.".to_owned();
-        assert_eq!(set(&client, Some("shop"), &thaw(), NOW).await, (text, true), "{sentence}");
+        let text = "Namespace shop is thawed: no run that was due before now starts. Leave cronjob-controller.dev/not-before until \
+                    each CronJob has run: without it, the newest run that the freeze held starts.";
+        assert_eq!(set(&client, Some("shop"), &thaw(), NOW).await, (text.to_owned(), true), "{sentence}");
         assert_eq!(annotations(&client, "shop").await, want, "{sentence}");
+    }
+}
+
+#[tokio::test]
+async fn dates_that_cannot_be_read_hold_on_and_keep_their_reason() {
+    for (request, bound) in
+        [(thaw(), NOW), (freeze(at("2027-01-01T00:00:00Z"), Some("closed")), "2027-01-01T00:00:00Z")]
+    {
+        let client = world().await;
+        let before = json!({NOT_BEFORE: "2026-12-20T00:00:00Z", REASON: "closed", EXCLUDE: "Blursday"});
+        let path = "/api/v1/namespaces/shop";
+        cluster::try_patch(&client, path, &json!({"metadata": {"annotations": before}})).await.unwrap();
+        let (text, is_good) = set(&client, Some("shop"), &request, NOW).await;
+        assert!(!is_good, "{text}");
+        let start = "Namespace shop is changed, and no run of its CronJobs starts until this is mended: cronjob-controller.dev/exclude: ";
+        assert!(text.starts_with(start), "{text}");
+        let bound = json!(whole_second(instant(bound)).to_rfc3339_opts(SecondsFormat::AutoSi, true));
+        assert_eq!(annotations(&client, "shop").await, [bound, json!("closed")]);
+    }
+}
+
+#[tokio::test]
+async fn thaw_of_what_is_not_frozen_holds_nothing() {
+    let client = world().await;
+    let path = "/apis/batch/v1/namespaces/shop/cronjobs/moved";
+    let spread = json!({"metadata": {"annotations": {"cronjob-controller.dev/spread": "1h"}}});
+    cluster::try_patch(&client, path, &spread).await.unwrap();
+    let (text, _) = set(&client, Some("shop"), &thaw(), "2026-12-18T12:00:00.250Z").await;
+    assert_eq!(text, "Namespace shop is not frozen.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn thaw_takes_the_later_of_two_clocks() {
+    let server = "2026-12-18T12:00:00.900Z";
+    let rows = [
+        ("the same", server, "2026-12-18T12:00:01Z"),
+        ("its own is ahead", "2026-12-18T12:00:01.500Z", "2026-12-18T12:00:01.5Z"),
+        ("its own is behind", "2026-12-18T11:59:59.500Z", "2026-12-18T12:00:01Z"),
+        ("its own is wrong", "2026-12-18T15:00:00Z", "2026-12-18T12:00:01Z"),
+    ];
+    for (sentence, own, want) in rows {
+        let client = ApiServer::new(Config::builtin(TestClock::new(instant(server)))).client();
+        assert_eq!(latest_now(&client, &*TestClock::new(instant(own))).await, instant(want), "{sentence}");
     }
 }
 

@@ -110,6 +110,22 @@ fn cut_inside(name: &str, width: usize) -> String {
     format!("{head}…{tail}")
 }
 
+/// A line as several of at most `width` characters; those after the first are further in.
+pub(super) fn folded(line: &str, width: usize) -> Vec<String> {
+    if line.chars().count() <= width {
+        return vec![line.to_owned()];
+    }
+    let before = line.chars().take_while(|one| *one == ' ').count();
+    let indent = " ".repeat((before + 2 * GAP).min(width / 2));
+    // Between columns there are several spaces, which have no meaning in a line that is folded.
+    let text = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rest = width.saturating_sub(indent.len());
+    let lines = wrapped(&text, rest);
+    let own =
+        |(at, text): (usize, String)| if at == 0 { " ".repeat(before) + &text } else { format!("{indent}{text}") };
+    lines.into_iter().enumerate().map(own).collect()
+}
+
 /// The words in lines of at most `width` characters; a longer word has a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

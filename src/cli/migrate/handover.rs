@@ -6,6 +6,7 @@
 //! `--manage=all`, as far as its writes show that flag.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -25,6 +26,7 @@ use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, list};
 use crate::cli::explain::rehearsal::Rehearsal;
 use crate::cli::output::{Report, count, moment};
+use crate::cli::restrictions::Restrictions;
 use crate::options::PROGRAM;
 
 /// A slot that is due for so long has no controller that starts it.
@@ -190,9 +192,10 @@ pub(super) async fn hand_over_with(
     let selector = if selector.is_empty() { String::new() } else { format!("&labelSelector={}", escaped(selector)) };
     let jobs = list(client, &kind.child.path(namespace), "").await?;
     let jobs: Vec<&str> = jobs.iter().map(|raw| raw.get()).collect();
+    let restrictions = Restrictions::read(client, namespace).await;
     let look = async |selector: &str| {
         let cron_jobs = list(client, &kind.parent.path(namespace), selector).await?;
-        Ok::<_, ReadError>(seen(cron_jobs.iter().map(|raw| raw.get()), &jobs, flags))
+        Ok::<_, ReadError>(seen(cron_jobs.iter().map(|raw| raw.get()), &jobs, flags, &restrictions))
     };
     let (mut all, undecoded) = look(&selector).await?;
     let leases: Option<Vec<Lease>> = read_if_allowed(client, LEASES).await.ok();
@@ -283,15 +286,16 @@ pub(super) async fn change(
     failed(format!("{what}: {CHANGES}"))
 }
 
-/// The CronJob as it is now, with the Jobs that were read before.
+/// The CronJob as it is now, with the Jobs and the Namespace that were read before.
 async fn again(client: &Client, before: &Seen, flags: &ControllerFlags) -> Result<Seen, String> {
     let name = &before.cron_job.name;
     let path = format!("{}/{}", ControllerKind::CronJob.parent.path(Some(&name.namespace)), name.name);
     let text = read_text(client, &path).await.map_err(|error| error.to_string())?;
-    let (found, undecoded) = seen([&*text].into_iter(), &[], flags);
+    let (found, undecoded) = seen([&*text].into_iter(), &[], flags, &Restrictions::default());
     let newer =
         found.into_iter().next().ok_or_else(|| undecoded.into_iter().map(|(_, cause)| cause).collect::<String>())?;
-    Ok(Seen { jobs: before.jobs.clone(), ..newer })
+    let cron_job = Arc::clone(&newer.cron_job).in_its_namespace(before.cron_job.restriction());
+    Ok(Seen { cron_job, jobs: before.jobs.clone(), ..newer })
 }
 
 /// What this controller does as soon as the CronJob is its own: it rehearses that.

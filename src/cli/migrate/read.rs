@@ -23,6 +23,7 @@ use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
 use crate::cli::cluster::{ControllerFlags, by_owner, try_create};
 use crate::cli::explain::read::{list, words};
+use crate::cli::restrictions::Restrictions;
 use crate::options::PROGRAM;
 
 /// What was read.
@@ -31,6 +32,8 @@ pub struct Cluster {
     pub(super) cron_jobs: Vec<Seen>,
     /// The CronJobs that cannot be decoded, and why.
     pub(super) undecoded: Vec<(Object, String)>,
+    /// Why what Namespaces say about the CronJobs could not be read.
+    pub(super) namespaces_unread: Option<String>,
     pub(super) leases: Result<Vec<Lease>, String>,
     pub(super) flow_schemas: Result<Vec<FlowSchema>, String>,
     pub(super) account: Account,
@@ -126,8 +129,10 @@ impl Cluster {
         let cron_jobs = cron_jobs.iter().map(|raw| raw.get());
         let flow_schemas = ("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", "");
         let jobs: Vec<&str> = jobs.iter().map(|raw| raw.get()).collect();
-        let (cron_jobs, undecoded) = seen(cron_jobs, &jobs, flags);
+        let restrictions = Restrictions::read(client, namespace).await;
+        let (cron_jobs, undecoded) = seen(cron_jobs, &jobs, flags, &restrictions);
         Ok(Self {
+            namespaces_unread: restrictions.unread,
             cron_jobs,
             undecoded,
             leases: read_if_allowed(client, LEASES).await,
@@ -143,7 +148,9 @@ impl Cluster {
         let flow = self.flow_schemas.as_ref().err().map(|cause| format!("FlowSchemas: {cause}"));
         let rights = self.reviews.as_ref().err();
         let rights = rights.map(|cause| format!("the rights of ServiceAccount {}: {cause}", self.account));
-        leases.into_iter().chain(flow).chain(rights).collect()
+        let namespaces = self.namespaces_unread.as_ref();
+        let namespaces = namespaces.map(|cause| format!("freezes, from Namespaces: {cause}"));
+        namespaces.into_iter().chain(leases).chain(flow).chain(rights).collect()
     }
 }
 
@@ -153,6 +160,7 @@ pub(super) fn seen<'a>(
     cron_jobs: impl Iterator<Item = &'a str>,
     jobs: &[&str],
     flags: &ControllerFlags,
+    restrictions: &Restrictions,
 ) -> (Vec<Seen>, Vec<(Object, String)>) {
     let interner = Interner::default();
     let mut written: HashMap<Uid, Written> = HashMap::new();
@@ -183,7 +191,9 @@ pub(super) fn seen<'a>(
         let writers = Writers::of(&object, started);
         let is_own = in_tree_wrote(json) == Some(false);
         let wrong_values = object.wrong_values();
-        Some(Seen { cron_job: Arc::new(cron_job), handed_over, jobs, writers, is_own, wrong_values })
+        // Also one that the in-tree controller runs: what is judged is the same CronJob under this one.
+        let cron_job = Arc::new(cron_job).in_its_namespace(restrictions.of(&object.namespace));
+        Some(Seen { cron_job, handed_over, jobs, writers, is_own, wrong_values })
     };
     (cron_jobs.filter_map(seen).collect(), undecoded)
 }

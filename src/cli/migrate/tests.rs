@@ -56,6 +56,7 @@ fn seen(change: &Value, jobs: Vec<Arc<Job>>) -> Seen {
 fn empty() -> Cluster {
     let account = Account::default();
     Cluster {
+        namespaces_unread: None,
         cron_jobs: Vec::new(),
         undecoded: Vec::new(),
         leases: Ok(Vec::new()),
@@ -63,6 +64,22 @@ fn empty() -> Cluster {
         account,
         reviews: Ok(Vec::new()),
     }
+}
+
+#[test]
+fn slot_in_a_freeze_starts_under_the_in_tree_controller_alone() {
+    let plain = seen(&json!({}), vec![]);
+    assert!(old_slots::find(&plain, Zone::UTC, instant(NOW)).is_none(), "both start it");
+    let annotations = json!({"cronjob-controller.dev/not-before": "2099-01-01T00:00:00Z"});
+    let name = &plain.cron_job.name.namespace;
+    let namespace = json!({"metadata": {"name": &**name, "uid": "n", "annotations": annotations}});
+    let mut restrictions = crate::cli::restrictions::Restrictions::default();
+    restrictions.add(&namespace.to_string());
+    let cron_job = Arc::clone(&plain.cron_job).in_its_namespace(restrictions.of(name));
+    let finding = old_slots::find(&Seen { cron_job, ..plain }, Zone::UTC, instant(NOW)).unwrap();
+    assert_eq!((finding.reason, finding.changes_runs), (Some(Reason::LeftOut), true));
+    let cluster = Cluster { namespaces_unread: Some("forbidden".to_owned()), ..empty() };
+    assert_eq!(cluster.not_read(), ["freezes, from Namespaces: forbidden"]);
 }
 
 fn found(change: &Value, jobs: Vec<Arc<Job>>) -> Option<(Reason, String)> {

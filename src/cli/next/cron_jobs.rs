@@ -248,7 +248,7 @@ fn notes(cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) -> Vec<String> {
 }
 
 /// The annotation that leaves a slot out.
-pub(in crate::cli) fn annotation(left_out: LeftOut) -> &'static str {
+pub(crate) fn annotation(left_out: LeftOut) -> &'static str {
     match left_out {
         LeftOut::Excluded => EXCLUDE,
         LeftOut::TooEarly => NOT_BEFORE,

@@ -15,14 +15,14 @@ use crate::api::{ControllerKind, Interner, Manage, Object};
 use crate::cli::check::Source;
 use crate::cli::explain::InCharge;
 use crate::cli::restrictions::Restrictions;
-use crate::dev::manifests::{self, ManifestError, Position, documents};
+use crate::dev::manifests::{self, Content, ManifestError, Position, documents};
 use crate::options::PROGRAM;
 
 /// The CronJobs of the texts.
 pub(crate) struct Found {
     /// Each as this controller would see it, with its object and whether it is handed over.
     pub cron_jobs: Vec<(Value, CronJob, InCharge)>,
-    /// A document or a CronJob that cannot be read, each.
+    /// A document or a CronJob that cannot be read, or what kubectl loses of a document, each.
     pub unreadable: Vec<ManifestError>,
 }
 
@@ -33,14 +33,15 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             let place = Position { file: source.file.clone(), document: index + 1 };
-            let objects = match document.objects() {
-                Ok(objects) => objects,
+            let Content { objects, lost } = match document.content() {
+                Ok(content) => content,
                 Err(error) => {
                     found.unreadable.push(error.of(&place));
                     continue;
                 }
             };
-            for object in objects {
+            found.unreadable.extend(lost.iter().map(|lost| lost.of(&place)));
+            for (_, object) in objects {
                 match read(object.clone(), namespace, seed) {
                     Ok(None) => {}
                     Ok(Some((cron_job, in_charge))) => found.cron_jobs.push((object, cron_job, in_charge)),

@@ -115,6 +115,18 @@ pub(super) struct List {
     #[arg(short, long, value_name = "BOOL", default_value = "false")]
     watch: String,
 
+    /// Say what failed, was missed, never ran, was late, was skipped and took longest, from the last 18:00 to 08:00 or now.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    night: String,
+
+    /// Say what runs in the next hour, minute by minute, and what will be held and why.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    next_hour: String,
+
+    /// The time zone of --night and --next-hour [default: that of --time-zone]
+    #[arg(long, value_name = "ZONE")]
+    times_in: Option<String>,
+
     /// The controller's time zone, for CronJobs without spec.timeZone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
@@ -347,8 +359,26 @@ pub(super) fn list(raw: List) -> Result<Invocation, UsageError> {
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
     let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    let [night, next_hour] = [("night", &raw.night), ("next-hour", &raw.next_hour)]
+        .map(|(flag, text)| faults.boolean(flag, text).unwrap_or_default());
+    if usize::from(watch) + usize::from(night) + usize::from(next_hour) > 1 {
+        let flag = if watch { "watch" } else { "night" };
+        faults.add(flag, "true", "one of --watch, --night and --next-hour");
+    }
+    let times_in = raw.times_in.as_deref().and_then(|name| {
+        if !night && !next_hour {
+            faults.add("times-in", name, "it with --night or --next-hour");
+        }
+        faults.read("times-in", name, ZONES, zone_named)
+    });
     faults.into_result()?;
-    Ok(cli(if watch { Command::Watch(scope, flags, format) } else { Command::List(scope, flags, format) }))
+    let times_in = times_in.unwrap_or(zone);
+    Ok(cli(match (watch, night, next_hour) {
+        (true, ..) => Command::Watch(scope, flags, format),
+        (_, true, _) => Command::Night(scope, flags, times_in, format),
+        (_, _, true) => Command::NextHour(scope, flags, times_in, format),
+        _ => Command::List(scope, flags, format),
+    }))
 }
 
 pub(super) fn trigger(raw: Trigger) -> Result<Invocation, UsageError> {

@@ -113,10 +113,18 @@ fn commands_about_a_cluster_say_where_to_look() {
         (ControllerFlags::default, |seed: &str| ControllerFlags { zone: Zone::UTC, seed: seed.into() });
     let in_berlin = || ControllerFlags { zone: berlin, ..plain() };
     let triggers = |namespace, request| Command::Trigger(target(namespace), Box::new(request));
-    let rows: [(&[&str], Command); 17] = [
+    let rows: [(&[&str], Command); 19] = [
         (&["list"], Command::List(scope(Namespaces::OfContext, None), plain(), Format::Table)),
         (&["list", "-A", "-o", "json"], Command::List(scope(Namespaces::All, None), plain(), Format::Json)),
         (&["list", "-w", "-n", "shop"], Command::Watch(scope(shop(), None), plain(), Format::Table)),
+        (
+            &["list", "--night", "--times-in=Europe/Berlin"],
+            Command::Night(scope(Namespaces::OfContext, None), plain(), berlin, Format::Table),
+        ),
+        (
+            &["list", "--next-hour", "--time-zone=Europe/Berlin", "-ojson"],
+            Command::NextHour(scope(Namespaces::OfContext, None), in_berlin(), berlin, Format::Json),
+        ),
         (&["explain"], Command::Findings(scope(Namespaces::OfContext, None), plain(), Format::Table)),
         (
             &["explain", "a", "--since", "yesterday", "--time-zone=Europe/Berlin"],

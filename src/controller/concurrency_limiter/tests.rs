@@ -144,6 +144,44 @@ fn missing_answers_in_most_namespaces_lower_the_limit_of_all_unless_one_is_answe
     assert_eq!(world.total, WORKERS, "two namespaces are not most of a server's");
 }
 
+/// The next hour's runs wait for no outage of the last one, also if they fail for other reasons.
+#[test]
+fn limit_of_a_namespace_is_forgotten_ten_minutes_after_the_last_congestion() {
+    for signal in [Signal::Created, Signal::Neutral, Signal::Overloaded] {
+        let mut world = World::new();
+        for round in 0..6 {
+            world.round("a", world.limit("a").min(32), Signal::Congested, (round * 10_000, round * 10_000 + 9_000));
+        }
+        world.round("a", 1, signal, (600_000, 600_100));
+        assert!(world.limit("a") <= 2, "{signal:?}");
+        world.round("a", 1, signal, (3_600_000, 3_600_100));
+        assert!(world.limits.is_empty(), "{signal:?}");
+    }
+}
+
+#[test]
+fn congestion_never_raises_the_limit_of_all() {
+    let mut world = World::new();
+    for at in 0..4 {
+        world.round("a", 1, Signal::Overloaded, (at * 10, at * 10 + 5));
+    }
+    assert_eq!(world.total, 4);
+    for (name, at) in ["a", "b", "c"].into_iter().zip(0..) {
+        world.round(name, 2, Signal::Congested, (100, 9_000 + at));
+    }
+    assert_eq!(world.total, 4);
+}
+
+#[test]
+fn with_one_worker_no_limit_of_a_namespace_is_left_after_a_success() {
+    let mut world = World::new();
+    world.limiter.set_workers(1);
+    world.round("a", 1, Signal::Congested, (0, 9_000));
+    assert_eq!(world.limits.len(), 1);
+    world.round("a", 1, Signal::Created, (10_000, 10_010));
+    assert!(world.limits.is_empty());
+}
+
 #[test]
 fn failures_of_other_kinds_and_syncs_that_asked_nothing_change_no_limit() {
     let mut world = World::new();

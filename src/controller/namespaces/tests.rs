@@ -188,32 +188,41 @@ fn refusing(is_refused: impl Fn(&Ask) -> bool + Send + 'static) -> (ApiServer, k
     (server, client, Arc::new(control))
 }
 
-#[tokio::test(start_paused = true)]
-async fn without_the_right_to_list_namespaces_none_counts_and_none_is_waited_for() {
-    let (_server, client, _) = refusing(|ask| ask.resource == "namespaces");
+/// An informer of Namespaces that keeps its observer's view.
+fn informed(client: kube::Client) -> (Arc<Namespaces>, tokio::task::JoinHandle<()>) {
     let mut informer = Informer::<Namespace>::new(client, &[], 1);
     let namespaces = Namespaces::watched(informer.store());
+    informer.add_event_handler(Arc::clone(&namespaces) as _);
     informer.set_observer(Arc::clone(&namespaces) as _);
-    let running = tokio::spawn(informer.run(CancellationToken::new()));
-    assert!(!namespaces.have_synced());
-    tokio::time::timeout(Duration::from_secs(10), namespaces.synced()).await.unwrap();
-    assert!(namespaces.is_off() && namespaces.restriction(&"default".into()).is_none());
-    assert!(!namespaces.is_to_be_read(&"default".into(), 3));
-    namespaces.off().await;
-    running.abort();
+    (namespaces, tokio::spawn(informer.run(CancellationToken::new())))
 }
 
+/// For so long the list of Namespaces is refused, in seconds, that of CronJobs and Jobs takes so long, and whether the freezes
+/// are off when a minute has passed since then, or were before.
 #[tokio::test(start_paused = true)]
-async fn refusal_of_a_server_that_has_just_started_does_not_count() {
-    let begin = Instant::now();
-    let (_server, client, _) = refusing(move |ask| ask.resource == "namespaces" && begin.elapsed() < LONGEST_START);
-    let mut informer = Informer::<Namespace>::new(client, &[], 1);
-    let namespaces = Namespaces::watched(informer.store());
-    informer.set_observer(Arc::clone(&namespaces) as _);
-    let running = tokio::spawn(informer.run(CancellationToken::new()));
-    tokio::time::timeout(Duration::from_secs(60), namespaces.synced()).await.unwrap();
-    assert!(!namespaces.is_off());
-    running.abort();
+async fn refusal_of_namespaces_counts_while_other_objects_are_shown_and_until_they_are_listed() {
+    let rows = [
+        ("without the right none counts, and none is waited for", u64::MAX, 0, [true, true]),
+        ("a server that has just started knows the role soon", 1, 0, [false, false]),
+        ("one that refuses everything for long is no reason", 40, 45, [false, false]),
+        ("the right is given later", 20, 0, [true, false]),
+    ];
+    for (sentence, refused, others, want) in rows {
+        let begin = Instant::now();
+        let is_refused = move |ask: &Ask| ask.resource == "namespaces" && begin.elapsed().as_secs() < refused;
+        let (_server, client, _) = refusing(is_refused);
+        let (namespaces, running) = informed(client);
+        assert!(!namespaces.have_synced(), "{sentence}");
+        tokio::time::sleep(Duration::from_secs(others)).await;
+        assert!(!namespaces.is_off(), "{sentence}");
+        tokio::time::timeout(Duration::from_secs(60), namespaces.synced()).await.unwrap();
+        let at_first = namespaces.is_off();
+        let waits_for_none = !namespaces.is_to_be_read(&"default".into(), true);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!([at_first, namespaces.is_off()], want, "{sentence}");
+        assert_eq!(waits_for_none, at_first || namespaces.epoch() == 0, "{sentence}");
+        running.abort();
+    }
 }
 
 /// Counts the calls of a handler.
@@ -247,16 +256,136 @@ async fn namespaces_of_a_process_with_some_are_read_again_and_again() {
     let calls = Arc::new(Calls::default());
     let handlers: [Arc<dyn ResourceEventHandler<Namespace>>; 2] =
         [Arc::clone(&namespaces) as _, Arc::clone(&calls) as _];
+    namespaces.others_listed.get_or_init(Instant::now);
     namespaces.poll(&*control, &handlers).await;
     assert!(!namespaces.have_synced(), "one is refused for the first time");
     tokio::time::sleep(LONGEST_START).await;
     namespaces.poll(&*control, &handlers).await;
-    assert!(namespaces.have_synced(), "one does not exist, and one is refused for good");
-    assert!(!namespaces.is_to_be_read(&names[1], 7), "it is not asked for again");
+    assert!(namespaces.have_synced(), "one does not exist, and one is refused");
+    assert!(!namespaces.is_to_be_read(&names[1], true), "it is not waited for");
     assert_eq!(namespaces.restriction(&names[0]), None);
     send("PATCH", "/api/v1/namespaces/default", annotated(&[("not-before", Some("2027-01-01T00:00:00Z"))])).await;
     namespaces.poll(&*control, &handlers).await;
     assert!(namespaces.restriction(&names[0]).is_some());
-    assert!(namespaces.is_to_be_read(&names[2], 0), "one that has come since is read before a decision");
+    assert!(namespaces.is_to_be_read(&names[2], false), "one that has come since is read before a decision");
     assert_eq!(*calls.0.lock(), ["listed", "updated"]);
+}
+
+/// What happens after `shop` was read and was frozen, whether the freeze still holds after further polls, and what the handlers hear.
+#[tokio::test(start_paused = true)]
+async fn poll_keeps_what_was_read_and_tells_of_every_change() {
+    let rows: [(&str, &[&str], bool, &[&str]); 5] = [
+        ("nothing has changed", &[], true, &[]),
+        ("the right is lost for a while", &["right lost"], true, &[]),
+        ("it was created anew without a freeze", &["deleted", "finalized", "created"], false, &["updated"]),
+        ("a sync has read its end first", &["thawed", "read by a sync"], false, &["updated"]),
+        (
+            "a sync has read a freeze, which has ended since",
+            &["thawed", "polled", "frozen again", "read by a sync", "thawed"],
+            false,
+            &["updated", "updated"],
+        ),
+    ];
+    for (sentence, steps, is_frozen, want) in rows {
+        let closed = Arc::new(AtomicBool::new(false));
+        let judge = Arc::clone(&closed);
+        let (server, _, control) = refusing(move |_| judge.load(Ordering::Relaxed));
+        let send = async |method: &str, path: &str, body: Value| {
+            let path = format!("/api/v1/namespaces{path}");
+            let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+            let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
+            let answer = server.handle(request.body(axum::body::Bytes::from(body.to_string())).unwrap()).await;
+            assert!(answer.status().is_success(), "{sentence}: {method}: {}", answer.status());
+        };
+        let until = |time: Option<&str>| send("PATCH", "/shop", annotated(&[("not-before", time)]));
+        let new = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } });
+        send("POST", "", new.clone()).await;
+        until(Some("2027-01-01T00:00:00Z")).await;
+        let name: Arc<str> = "shop".into();
+        let namespaces = Namespaces::polled([Arc::clone(&name)]);
+        let calls = Arc::new(Calls::default());
+        let handlers: [Arc<dyn ResourceEventHandler<Namespace>>; 2] =
+            [Arc::clone(&namespaces) as _, Arc::clone(&calls) as _];
+        namespaces.others_listed.get_or_init(Instant::now);
+        namespaces.poll(&*control, &handlers).await;
+        calls.0.lock().clear();
+        for step in steps {
+            match *step {
+                "deleted" => send("DELETE", "/shop", json!({})).await,
+                // What the namespace controller does once nothing is in it.
+                "finalized" => {
+                    let emptied = json!({ "metadata": { "name": "shop" }, "spec": { "finalizers": [] } });
+                    send("PUT", "/shop/finalize", emptied).await;
+                }
+                "created" => send("POST", "", new.clone()).await,
+                "thawed" => until(None).await,
+                "frozen again" => until(Some("2027-02-01T00:00:00Z")).await,
+                "read by a sync" => {
+                    let read = control.get_namespace(&name).await.unwrap();
+                    namespaces.learn(&name, 1, read);
+                }
+                "polled" => namespaces.poll(&*control, &handlers).await,
+                "right lost" => closed.store(true, Ordering::Relaxed),
+                step => panic!("no step {step}"),
+            }
+        }
+        for _ in 0..3 {
+            namespaces.poll(&*control, &handlers).await;
+            tokio::time::sleep(LONGEST_START).await;
+        }
+        assert_eq!(namespaces.restriction(&name).is_some(), is_frozen, "{sentence}");
+        assert_eq!(*calls.0.lock(), want, "{sentence}");
+    }
+}
+
+/// `doubted` is one of several controllers of a process that share their Namespaces.
+#[tokio::test(start_paused = true)]
+async fn doubt_of_any_controller_is_settled_by_a_read_after_it() {
+    let (_server, _, control) = refusing(|_| false);
+    let (name, namespaces) = (Arc::<str>::from("default"), Namespaces::watched(Arc::new(Store::new([]))));
+    for round in 0..3 {
+        let read = control.get_namespace(&name).await.unwrap();
+        namespaces.learn(&name, namespaces.epoch(), read);
+        assert!(!namespaces.is_to_be_read(&name, true), "round {round}: it was read since");
+        namespaces.doubt();
+        assert!(namespaces.is_to_be_read(&name, true), "round {round}: another doubt");
+        assert!(!namespaces.is_to_be_read(&name, false), "round {round}: a decision takes what is known");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_that_may_be_watched_and_not_got_holds_nothing() {
+    let world = World::new(START).await;
+    world.create_cron_job("c", json!({})).await;
+    world.catch_up().await;
+    world.wire.judge(|ask| {
+        Orders::from(if ask.is(Verb::Get, "namespaces") { Fate::Refused(403, "Forbidden") } else { Fate::Pass })
+    });
+    world.controller.doubt_caches();
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    stop.cancel();
+    assert_eq!(world.seen_names(), [SLOT_OF_TEN]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn freeze_that_is_removed_is_no_missed_slot_and_another_reason_is_no_news() {
+    let world = World::new(START).await;
+    world.create_cron_job("c", json!({})).await;
+    freeze(&world, "2026-03-02T12:00:00Z").await;
+    world.catch_up().await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:20:10Z").await;
+    annotate(&world, &[("reason", Some("another"))]).await;
+    world.pass_until("2026-03-02T10:20:20Z").await;
+    assert_eq!(world.reasons().await, ["Frozen"]);
+    annotate(&world, &[("not-before", None)]).await;
+    world.pass_until("2026-03-02T10:20:40Z").await;
+    stop.cancel();
+    let of = |suffix: &str| {
+        let families = world.registry.gather();
+        let family = families.iter().find(|family| family.name().ends_with(suffix)).unwrap();
+        family.get_metric().iter().map(|metric| metric.get_counter().get_value()).sum::<f64>().to_string()
+    };
+    assert_eq!((world.seen().len(), of("cronjob_missed_total")), (1, "0".to_owned()));
 }

@@ -24,9 +24,10 @@ impl Sync<'_> {
             return None;
         }
         let counted = cron_job.recount(&self.draft.status, self.observation.local_zone, self.now);
-        let known = if self.observation.recalled.record_is_new { &cron_job.status } else { &*self.draft.status };
+        let is_removed = self.observation.recalled.record_removed.is_some();
+        let known = if is_removed { &cron_job.status } else { &*self.draft.status };
         let from = cron_job.decided_until(known, self.now);
-        let moved = (counted.is_some() || self.observation.recalled.record_is_new).then_some(Moved { from });
+        let moved = (counted.is_some() || is_removed).then_some(Moved { from });
         if let Some(counted) = counted {
             self.draft.counted(counted);
         }

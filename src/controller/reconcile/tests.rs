@@ -714,7 +714,11 @@ fn a_sync_keeps_what_an_earlier_one_noted() {
         let mut observation = observe(&cron_job(json!({ "status": status })), &[]);
         observation.create = Some(created());
         let earlier = Memo {
-            recent_events: vec![RecentEvent { reason: PASSED_OVER, at: time(SLOT) - TimeDelta::minutes(50) }],
+            recent_events: vec![RecentEvent {
+                reason: PASSED_OVER,
+                until: None,
+                at: time(SLOT) - TimeDelta::minutes(50),
+            }],
             name_taken: Some(time("2026-03-02T09:00:00Z")),
             blocked: None,
         };

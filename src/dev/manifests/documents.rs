@@ -13,7 +13,7 @@ use apimachinery::steps;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::yaml::YamlError;
+use super::yaml::{BYTE_ORDER_MARK, Reading, YamlError};
 use super::{json, yaml};
 
 /// A document of a file.
@@ -26,6 +26,15 @@ pub(crate) struct Document {
     /// How many characters are before it on its first line.
     column: usize,
     form: Form,
+}
+
+/// What a document contains.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// The objects, each with its place.
+    pub objects: Vec<(Place, Value)>,
+    /// What kubectl loses without a word: the first of two equal keys, and text after the document's value.
+    pub lost: Vec<YamlError>,
 }
 
 /// The place of an object in its document: in which list, by the list's path, and its number there, if it is not alone.
@@ -65,24 +74,28 @@ impl Document {
     /// # Errors
     /// The first fault, with its line in the file.
     pub fn objects(&self) -> Result<Vec<Value>, YamlError> {
-        Ok(self.located_objects()?.into_iter().map(|(_, object)| object).collect())
+        Ok(self.content()?.objects.into_iter().map(|(_, object)| object).collect())
     }
 
-    /// The objects, each with its place in the document.
+    /// The objects, each with its place in the document, and what kubectl loses.
     ///
     /// # Errors
     /// The first fault, with its line in the file.
-    pub fn located_objects(&self) -> Result<Vec<(Place, Value)>, YamlError> {
-        let value = match self.form {
+    pub fn content(&self) -> Result<Content, YamlError> {
+        let read = match self.form {
             Form::Yaml => yaml::read(&self.text).map_err(|error| unquoted(&self.text, &error).unwrap_or(error)),
             Form::Json => json::read(&self.text),
             Form::Refused(problem) => Err(YamlError { line: 1, column: None, problem: problem.to_owned() }),
         };
-        value.map(expand).map_err(|error| {
-            let before = if error.line == 1 { self.column } else { 0 };
-            let column = error.column.map(|column| column + before);
-            YamlError { line: self.line + error.line.saturating_sub(1), column, ..error }
-        })
+        let Reading { value, lost } = read.map_err(|error| self.in_file(error))?;
+        Ok(Content { objects: expand(value), lost: lost.into_iter().map(|error| self.in_file(error)).collect() })
+    }
+
+    /// An error of the document with its line in the file.
+    fn in_file(&self, error: YamlError) -> YamlError {
+        let before = if error.line == 1 { self.column } else { 0 };
+        let column = error.column.map(|column| column + before);
+        YamlError { line: self.line + error.line.saturating_sub(1), column, ..error }
     }
 }
 
@@ -134,13 +147,17 @@ fn position(line: usize, column: usize, text: &str) -> (usize, usize) {
 /// Adds the documents of YAML, of which the first one may lack its `---`.
 fn yaml_documents(Document { line: first_line, text, column, .. }: Document, documents: &mut Vec<Document>) {
     let mut current = Document { column, ..Document::yaml(first_line, String::new()) };
+    let mut is_after_marker = false;
     for (number, line) in text.lines().enumerate() {
         steps::add(1);
         let Some(rest) = line.strip_prefix("---") else {
-            current.text.push_str(line);
+            // A file that was appended to another one may have brought its byte order mark.
+            let is_first = std::mem::take(&mut is_after_marker);
+            current.text.push_str(line.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(line));
             current.text.push('\n');
             continue;
         };
+        is_after_marker = true;
         let form = if is_comment(rest) { Form::Yaml } else { Form::Refused(AFTER_MARKER) };
         let next = Document { form, ..Document::yaml(first_line + number, format!("{rest}\n")) };
         add(std::mem::replace(&mut current, next), documents);

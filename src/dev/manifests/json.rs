@@ -1,7 +1,7 @@
 //! Reads a JSON value as kubectl and the API server do.
 //!
-//! Guarantees: a number without a fraction is an integer, however it is written, as in YAML. A key that occurs twice is an error,
-//! although kubectl takes the last. Pure.
+//! Guarantees: a number without a fraction is an integer, however it is written, as in YAML. Of a key that occurs twice the last value
+//! counts, and the first such key is told. Pure.
 
 use std::fmt;
 
@@ -10,18 +10,28 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::scalars::float;
-use super::yaml::{DEEPEST, YamlError, too_deep, twice};
+use super::yaml::{DEEPEST, Reading, TWICE, YamlError, too_deep, twice};
 
 /// The words of serde_json for a float that is too large.
 const OUT_OF_RANGE: &str = "number out of range";
 
-/// The value of a JSON text.
+/// Reads a JSON text.
 ///
 /// # Errors
 /// The first fault.
-pub(super) fn read(text: &str) -> Result<Value, YamlError> {
+pub(super) fn read(text: &str) -> Result<Reading, YamlError> {
+    match value(text, true) {
+        Err(error) if error.problem.ends_with(TWICE) => {
+            value(text, false).map(|value| Reading { value, lost: vec![error] })
+        }
+        read => read.map(|value| Reading { value, lost: Vec::new() }),
+    }
+}
+
+/// The value, or an error for a key that occurs twice if `is_strict`.
+fn value(text: &str, is_strict: bool) -> Result<Value, YamlError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Nested(0).deserialize(&mut deserializer).map_err(|error| {
+    Nested { depth: 0, is_strict }.deserialize(&mut deserializer).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let words = error.to_string();
         let words = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words);
@@ -37,11 +47,14 @@ pub(super) fn read(text: &str) -> Result<Value, YamlError> {
 
 /// A value inside of so many lists and mappings.
 #[derive(Clone, Copy)]
-struct Nested(usize);
+struct Nested {
+    depth: usize,
+    is_strict: bool,
+}
 
 impl Nested {
     fn inner<E: Error>(self) -> Result<Self, E> {
-        if self.0 < DEEPEST { Ok(Self(self.0 + 1)) } else { Err(E::custom(too_deep())) }
+        if self.depth < DEEPEST { Ok(Self { depth: self.depth + 1, ..self }) } else { Err(E::custom(too_deep())) }
     }
 }
 
@@ -99,7 +112,7 @@ impl<'de> Visitor<'de> for Nested {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let (inner, mut map) = (self.inner()?, Map::new());
         while let Some(key) = access.next_key::<String>()? {
-            if map.contains_key(&key) {
+            if self.is_strict && map.contains_key(&key) {
                 return Err(A::Error::custom(twice(&key)));
             }
             let value = access.next_value_seed(inner)?;

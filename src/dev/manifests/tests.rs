@@ -62,11 +62,6 @@ fn a_bad_manifest_is_named_by_file_document_and_field() {
             "f.yaml, document 2: not YAML: line 5: after --- only a comment may follow on the same line",
         ),
         (
-            "a field twice",
-            format!("{a}kind: Job\n"),
-            "f.yaml, document 1: not YAML: line 5 column 1: the key \"kind\" occurs twice in the same mapping",
-        ),
-        (
             "a schedule without quotes",
             format!("{a}spec:\n  schedule: */5 * * * * # often\n"),
             "f.yaml, document 1: not YAML: line 6: a value that begins with * needs quotes: schedule: \"*/5 * * * *\"",
@@ -86,6 +81,12 @@ fn a_bad_manifest_is_named_by_file_document_and_field() {
         let error = parse("f.yaml", &text).unwrap_err().to_string();
         assert!(error.starts_with(want) && !error.contains('\n'), "{sentence}: {error}");
     }
+}
+
+#[test]
+fn of_a_field_that_occurs_twice_the_last_value_counts() {
+    let manifests = parse("f.yaml", &format!("{}kind: Job\n", object("a"))).unwrap();
+    assert_eq!((manifests.len(), &manifests[0].object["kind"]), (1, &json!("Job")));
 }
 
 #[test]

@@ -1,22 +1,22 @@
 //! Reads a YAML document as kubectl does.
 //!
-//! Guarantees: the value is the one that kubectl sends to the API server, except that a key that occurs twice, and text after the
-//! document's value, are errors here. Every error has its line in the document. The work and the memory grow with the length of the
-//! document, whatever is in it: what aliases repeat and how deep values are nested is bounded. Pure.
+//! Guarantees: the value is the one that kubectl sends to the API server, and what kubectl loses of the document without a word is
+//! told: the first of two equal keys, and text after the document's value. Every error has its line in the document. The work and the
+//! memory grow with the length of the document, whatever is in it: what aliases repeat and how deep values are nested is bounded. Pure.
 
-mod strict;
-mod words;
+mod cursor;
+mod parser;
+mod scanner;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use apimachinery::steps;
-use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
 use serde_json::{Map, Value};
 
 use super::scalars::Scalar;
-use strict::Strict;
+use cursor::Mark;
+use parser::{Event, Found, Parser, Scalar as Written};
 
 /// The deepest nesting of a document that is read. The embedded API server reads little more.
 pub(super) const DEEPEST: usize = 100;
@@ -25,6 +25,7 @@ const ALIASED: usize = 12 << 20;
 /// What aliases may repeat for each byte of the document, in bytes of memory.
 const ALIASED_PER_BYTE: usize = 32;
 
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 const TEXT_AFTER_VALUE: &str = "there is text after the end of the document's value";
 const ENDS_INSIDE_VALUE: &str = "the document ends inside a value";
 const TAB_INDENTS: &str = "a tab is used for indentation; use spaces";
@@ -51,29 +52,42 @@ impl fmt::Display for YamlError {
 }
 
 impl YamlError {
-    fn at(mark: Marker, problem: impl Into<String>) -> Self {
-        Self { line: mark.line(), column: Some(mark.col() + 1), problem: problem.into() }
+    fn at(mark: Mark, problem: impl Into<String>) -> Self {
+        Self { line: mark.row + 1, column: Some(mark.column + 1), problem: problem.into() }
     }
 }
 
-/// The value of a document; null for one without a value.
+/// What a document says.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// Its value; null for one without a value.
+    pub value: Value,
+    /// What kubectl loses of the document, each with what is lost there.
+    pub lost: Vec<YamlError>,
+}
+
+/// Reads a document.
 ///
 /// # Errors
 /// The first fault.
-pub(super) fn read(text: &str) -> Result<Value, YamlError> {
-    // A file that was appended to another one may have brought its byte order mark.
-    let text = match text.split_once('\u{feff}') {
-        Some((before, after)) if before.trim().is_empty() => Cow::Owned(format!("{before}{after}")),
-        _ => Cow::Borrowed(text),
-    };
-    strict::characters(&text)?;
-    Loader::new(&text).document()
+pub(super) fn read(text: &str) -> Result<Reading, YamlError> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    judge_characters(text)?;
+    Loader::new(text).document()
 }
 
-impl From<&ScanError> for YamlError {
-    fn from(error: &ScanError) -> Self {
-        Self::at(*error.marker(), words::plain(error.kind()))
-    }
+/// Refuses the characters that YAML 1.1 does not have, and a second byte order mark.
+fn judge_characters(text: &str) -> Result<(), YamlError> {
+    let is_refused = |c: char| {
+        matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}')
+            || matches!(c, '\u{fffe}' | '\u{ffff}')
+    };
+    let at = if text.starts_with(BYTE_ORDER_MARK) { Some(0) } else { text.find(is_refused) };
+    let Some(at) = at else { return Ok(()) };
+    let (before, code) = (&text[..at], text[at..].chars().next().map_or(0, u32::from));
+    let column = before.chars().rev().take_while(|c| *c != '\n').count();
+    let problem = format!("the character U+{code:04X} is not allowed");
+    Err(YamlError { line: before.matches('\n').count() + 1, column: Some(column + 1), problem })
 }
 
 /// The problem of a document, or of a JSON value, that is nested too deep.
@@ -81,147 +95,155 @@ pub(super) fn too_deep() -> String {
     format!("values are nested more than {DEEPEST} levels deep")
 }
 
+/// The end of what [`twice`] says.
+pub(super) const TWICE: &str = "occurs twice in the same mapping";
+
 /// The problem of a key that occurs twice.
 pub(super) fn twice(key: &str) -> String {
-    format!("the key {key:?} occurs twice in the same mapping")
+    format!("the key {key:?} {TWICE}")
 }
 
 struct Loader<'a> {
-    text: &'a str,
-    parser: Parser<'a, StrInput<'a>>,
+    parser: Parser<'a>,
+    /// The number of the last anchor of each name.
+    names: HashMap<String, usize>,
+    /// How many anchors there were.
+    named: usize,
+    /// What each anchor stands for, by its number, from the end of its value on.
     anchors: HashMap<usize, Anchored>,
     /// How much more aliases may repeat, in bytes of memory.
     allowance: usize,
     depth: usize,
-    strict: Strict<'a>,
+    lost: Vec<YamlError>,
 }
 
 /// A value that aliases repeat.
 struct Anchored {
     value: Value,
+    /// What it is as a key, and as a value, unless it is a list or a mapping.
+    scalar: Option<Scalar>,
     size: usize,
     depth: usize,
 }
 
-/// An event with its position.
-type Found<'a> = (Event<'a>, Span);
-
 impl<'a> Loader<'a> {
     fn new(text: &'a str) -> Self {
-        let options = options! { emit_comments: false };
         Self {
-            text,
-            parser: Parser::new_from_str_with_options(text, options),
+            parser: Parser::new(text),
+            names: HashMap::new(),
+            named: 0,
             anchors: HashMap::new(),
             allowance: text.len().saturating_mul(ALIASED_PER_BYTE).saturating_add(ALIASED),
             depth: 0,
-            strict: Strict::new(text),
+            lost: Vec::new(),
         }
     }
 
     /// The only value of the document.
-    fn document(mut self) -> Result<Value, YamlError> {
-        loop {
-            match self.next()? {
-                (Event::StreamStart | Event::DocumentStart(..), _) => {}
-                (Event::StreamEnd, _) => return Ok(Value::Null),
-                found => {
-                    let value = self.value(found)?;
-                    return self.end().map(|()| value);
-                }
-            }
+    fn document(mut self) -> Result<Reading, YamlError> {
+        if matches!(self.next()?.0, Event::End) {
+            return Ok(Reading { value: Value::Null, lost: Vec::new() });
         }
+        let found = self.next()?;
+        let value = self.value(found)?;
+        // The end of the document. kubectl reads no further, and so loses, for example, the second of two objects in braces.
+        self.next()?;
+        match self.next() {
+            Ok((Event::End, _)) => {}
+            Ok((_, mark)) => self.lost.push(YamlError::at(mark, TEXT_AFTER_VALUE)),
+            Err(error) => self.lost.push(YamlError { problem: TEXT_AFTER_VALUE.to_owned(), ..error }),
+        }
+        Ok(Reading { value, lost: self.lost })
     }
 
-    /// Makes sure that nothing follows the value. kubectl would ignore it, and so lose, for example, the second of two objects
-    /// in braces.
-    fn end(&mut self) -> Result<(), YamlError> {
-        loop {
-            match self.next()? {
-                (Event::DocumentEnd, _) => {}
-                (Event::StreamEnd, _) => return Ok(()),
-                (_, span) => return Err(YamlError::at(span.start, TEXT_AFTER_VALUE)),
-            }
-        }
-    }
-
-    fn next(&mut self) -> Result<Found<'a>, YamlError> {
+    fn next(&mut self) -> Result<Found, YamlError> {
         steps::add(1);
-        let Some(event) = self.parser.next_event() else {
-            return Err(YamlError::at(Marker::default(), ENDS_INSIDE_VALUE));
-        };
-        // A tab may be why the parser lost its way.
-        let (event, span) =
-            event.or_else(|error| self.strict.indentation(*error.marker()).and(Err(self.fault(&error))))?;
-        self.strict.judge(&event, span)?;
-        Ok((event, span))
+        self.parser.next()
     }
 
-    /// The parser's error. Where a value is missing before the end of the text, the parser says that the text ends.
-    fn fault(&self, error: &ScanError) -> YamlError {
-        let (mark, error) = (*error.marker(), YamlError::from(error));
-        let mut after = self.text.lines().skip(mark.line().saturating_sub(1));
-        let has_more = after.next().is_some_and(|line| !line.chars().skip(mark.col()).all(char::is_whitespace))
-            || after.any(|line| !line.trim().is_empty());
-        let is_early = error.problem == ENDS_INSIDE_VALUE && has_more;
-        if is_early { YamlError { problem: words::VALUE_MISSING.to_owned(), ..error } } else { error }
-    }
-
-    fn value(&mut self, (event, span): Found<'a>) -> Result<Value, YamlError> {
-        let (value, anchor) = match event {
-            Event::Alias(id) => return self.repeat(id, span),
-            Event::Scalar(text, style, anchor, tag) => {
-                let value = scalar(&text, style, tag.as_deref()).and_then(Scalar::into_value);
-                (value.map_err(|problem| YamlError::at(span.start, problem))?, anchor)
+    fn value(&mut self, (event, mark): Found) -> Result<Value, YamlError> {
+        match event {
+            Event::Alias(name) => self.repeat(&name, mark),
+            Event::Scalar(written) => {
+                self.scalar(written, mark)?.into_value().map_err(|problem| YamlError::at(mark, problem))
             }
-            Event::SequenceStart(_, anchor, _) => {
-                self.enter(span)?;
-                (self.sequence()?, anchor)
-            }
-            Event::MappingStart(_, anchor, _) => {
-                self.enter(span)?;
-                (self.mapping()?, anchor)
-            }
-            _ => return Err(YamlError::at(span.start, "there is no value")),
-        };
-        if matches!(value, Value::Array(_) | Value::Object(_)) {
-            self.depth -= 1;
+            Event::SequenceStart(anchor) => self.collection(anchor, mark, Self::sequence),
+            Event::MappingStart(anchor) => self.collection(anchor, mark, Self::mapping),
+            _ => Err(YamlError::at(mark, "there is no value")),
         }
-        if anchor != 0 {
-            self.keep(anchor, &value, span)?;
+    }
+
+    fn scalar(&mut self, written: Written, mark: Mark) -> Result<Scalar, YamlError> {
+        let scalar = scalar(&written).map_err(|problem| YamlError::at(mark, problem))?;
+        if let Some(name) = written.anchor {
+            let number = self.name(name);
+            // What no value can be, such as infinity, is still a key.
+            let value = scalar.clone().into_value().unwrap_or_default();
+            self.keep(number, &value, Some(scalar.clone()), mark)?;
+        }
+        Ok(scalar)
+    }
+
+    /// A list or a mapping.
+    fn collection(
+        &mut self,
+        anchor: Option<String>,
+        mark: Mark,
+        read: fn(&mut Self) -> Result<Value, YamlError>,
+    ) -> Result<Value, YamlError> {
+        let number = anchor.map(|name| self.name(name));
+        self.enter(mark)?;
+        let value = read(self)?;
+        self.depth -= 1;
+        if let Some(number) = number {
+            self.keep(number, &value, None, mark)?;
         }
         Ok(value)
     }
 
+    /// The number of a new anchor.
+    fn name(&mut self, name: String) -> usize {
+        self.named += 1;
+        self.names.insert(name, self.named);
+        self.named
+    }
+
     /// Keeps what an anchor stands for.
-    fn keep(&mut self, anchor: usize, value: &Value, span: Span) -> Result<(), YamlError> {
+    fn keep(&mut self, number: usize, value: &Value, scalar: Option<Scalar>, mark: Mark) -> Result<(), YamlError> {
         let (size, depth) = (size(value), depth(value));
-        self.spend(size, span)?;
-        self.anchors.insert(anchor, Anchored { value: value.clone(), size, depth });
+        self.spend(size, mark)?;
+        self.anchors.insert(number, Anchored { value: value.clone(), scalar, size, depth });
         Ok(())
     }
 
-    fn enter(&mut self, span: Span) -> Result<(), YamlError> {
+    fn enter(&mut self, mark: Mark) -> Result<(), YamlError> {
         self.depth += 1;
-        if self.depth > DEEPEST { Err(YamlError::at(span.start, too_deep())) } else { Ok(()) }
+        if self.depth > DEEPEST { Err(YamlError::at(mark, too_deep())) } else { Ok(()) }
+    }
+
+    fn anchored(&self, name: &str, mark: Mark) -> Result<&Anchored, YamlError> {
+        let missing = || YamlError::at(mark, "there is no anchor of this name before the alias");
+        let number = self.names.get(name).ok_or_else(missing)?;
+        let itself = || YamlError::at(mark, format!("the value of the anchor {name} contains itself"));
+        self.anchors.get(number).ok_or_else(itself)
     }
 
     /// What an anchor stands for.
-    fn repeat(&mut self, id: usize, span: Span) -> Result<Value, YamlError> {
-        let Some(&Anchored { size, depth, .. }) = self.anchors.get(&id) else {
-            let name = span.slice(self.text).unwrap_or("*").trim_start_matches('*');
-            return Err(YamlError::at(span.start, format!("the value of the anchor {name} contains itself")));
-        };
-        if self.depth + depth > DEEPEST {
-            return Err(YamlError::at(span.start, too_deep()));
+    fn repeat(&mut self, name: &str, mark: Mark) -> Result<Value, YamlError> {
+        let &Anchored { size, depth, ref scalar, .. } = self.anchored(name, mark)?;
+        if let Some(scalar) = scalar {
+            scalar.clone().into_value().map_err(|problem| YamlError::at(mark, problem))?;
         }
-        self.spend(size, span)?;
-        Ok(self.anchors[&id].value.clone())
+        if self.depth + depth > DEEPEST {
+            return Err(YamlError::at(mark, too_deep()));
+        }
+        self.spend(size, mark)?;
+        Ok(self.anchored(name, mark)?.value.clone())
     }
 
     /// Counts a copy of a value of this size, whose work is that of its values.
-    fn spend(&mut self, size: usize, span: Span) -> Result<(), YamlError> {
-        let excessive = || YamlError::at(span.start, "its aliases repeat too much");
+    fn spend(&mut self, size: usize, mark: Mark) -> Result<(), YamlError> {
+        let excessive = || YamlError::at(mark, "its aliases repeat too much");
         self.allowance = self.allowance.checked_sub(size).ok_or_else(excessive)?;
         steps::add(size / size_of::<Value>());
         Ok(())
@@ -247,50 +269,36 @@ impl<'a> Loader<'a> {
                 return Ok(Value::Object(map));
             }
             if is_merge(&found.0) {
+                self.key(found)?;
                 self.merge(&mut map, &mut merged)?;
                 continue;
             }
-            let span = found.1;
+            let mark = found.1;
             let key = self.key(found)?;
             let value = self.next()?;
             let value = self.value(value)?;
             if map.contains_key(&key) && !merged.remove(&key) {
-                return Err(YamlError::at(span.start, twice(&key)));
+                self.lost.push(YamlError::at(mark, twice(&key)));
             }
             map.insert(key, value);
         }
     }
 
-    fn key(&mut self, (event, span): Found<'a>) -> Result<String, YamlError> {
-        let key = match event {
-            Event::Scalar(text, style, anchor, tag) => match scalar(&text, style, tag.as_deref()) {
-                Ok(key) => {
-                    // A number that no value can be is still a key.
-                    if anchor != 0
-                        && let Ok(value) = key.clone().into_value()
-                    {
-                        self.keep(anchor, &value, span)?;
-                    }
-                    key.into_key()
-                }
-                Err(problem) => Err(problem),
-            },
-            event => match self.value((event, span))? {
-                Value::String(text) => Ok(text),
-                Value::Bool(value) => Ok(value.to_string()),
-                Value::Number(number) => Ok(number.to_string()),
-                Value::Null => Scalar::Null.into_key(),
-                Value::Array(_) | Value::Object(_) => Err("a key is a list or a mapping".to_owned()),
-            },
+    fn key(&mut self, (event, mark): Found) -> Result<String, YamlError> {
+        let scalar = match event {
+            Event::Scalar(written) => Some(self.scalar(written, mark)?),
+            Event::Alias(name) => self.anchored(&name, mark)?.scalar.clone(),
+            event => self.value((event, mark)).map(|_| None)?,
         };
-        key.map_err(|problem| YamlError::at(span.start, problem))
+        let key = scalar.ok_or_else(|| "a key is a list or a mapping".to_owned()).and_then(Scalar::into_key);
+        key.map_err(|problem| YamlError::at(mark, problem))
     }
 
     /// Takes over the entries of other mappings. As in go-yaml, they replace those before the merge, and of a list the first counts.
     fn merge(&mut self, map: &mut Map<String, Value>, merged: &mut HashSet<String>) -> Result<(), YamlError> {
         let found = self.next()?;
-        let span = found.1;
-        let is_list = matches!(found.0, Event::SequenceStart(..));
+        let mark = found.1;
+        let is_list = matches!(found.0, Event::SequenceStart(_));
         let sources = match self.value(found)? {
             source @ Value::Object(_) => vec![source],
             Value::Array(sources) if is_list => sources,
@@ -298,7 +306,7 @@ impl<'a> Loader<'a> {
         };
         for source in sources.into_iter().rev() {
             let Value::Object(source) = source else {
-                return Err(YamlError::at(span.start, "a merge needs a mapping, or a list of mappings"));
+                return Err(YamlError::at(mark, "a merge needs a mapping, or a list of mappings"));
             };
             for (key, value) in source {
                 if !map.contains_key(&key) {
@@ -311,27 +319,21 @@ impl<'a> Loader<'a> {
     }
 }
 
-fn is_merge(event: &Event<'_>) -> bool {
-    match event {
-        Event::Scalar(text, style, _, tag) if text == "<<" => match tag.as_deref() {
-            None => *style == ScalarStyle::Plain,
-            Some(tag) => of_yaml(tag).as_deref() == Some("merge"),
-        },
-        _ => false,
-    }
+fn is_merge(event: &Event) -> bool {
+    matches!(event, Event::Scalar(written) if written.text == "<<" && (written.is_plain || of_yaml(written) == Some("merge")))
 }
 
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scalar, String> {
-    match tag {
-        None if style == ScalarStyle::Plain => Ok(Scalar::plain(text)),
-        None => Ok(Scalar::Text(text.to_owned())),
-        Some(tag) => Scalar::tagged(of_yaml(tag).as_deref().unwrap_or_default(), text),
+fn scalar(written: &Written) -> Result<Scalar, String> {
+    match &written.tag {
+        None if written.is_plain => Ok(Scalar::plain(&written.text)),
+        None => Ok(Scalar::Text(written.text.clone())),
+        Some(_) => Scalar::tagged(of_yaml(written).unwrap_or_default(), &written.text),
     }
 }
 
 /// The name of a tag that YAML defines, such as `int`.
-fn of_yaml(tag: &Tag) -> Option<String> {
-    format!("{}{}", tag.handle(), tag.suffix()).strip_prefix("tag:yaml.org,2002:").map(str::to_owned)
+fn of_yaml(written: &Written) -> Option<&str> {
+    written.tag.as_deref()?.strip_prefix("tag:yaml.org,2002:")
 }
 
 /// About how many bytes of memory a value takes.
@@ -357,9 +359,6 @@ fn depth(value: &Value) -> usize {
         _ => 0,
     }
 }
-
-#[cfg(test)]
-use tests::documents_of_every_fault;
 
 #[cfg(test)]
 mod tests;

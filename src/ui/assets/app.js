@@ -1,20 +1,22 @@
 // The page: the strip, the filters and the views.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from './vendor/htm-preact-3.1.1.js';
 import { Detail } from './detail.js';
+import { GroupBy, Groups } from './groups.js';
 import { Heat } from './heat.js';
 import { copyLogs, onSaid } from './logs.js';
+import { Night } from './night.js';
 import { begin } from './session.js';
 import { isZone, selection, setNow, useAnswer, useUrlState, useVersion } from './state.js';
 import { Table } from './table.js';
 import { Timeline } from './timeline.js';
 import { STATES, clock, count, inZone, isoDay, moment, parseName, sentence } from './words.js';
 
-const VIEWS = { table: 'Table', heat: 'Heat map', timeline: 'Timeline' };
+const VIEWS = { table: 'Table', heat: 'Heat map', timeline: 'Timeline', night: 'Night and next hour' };
 const ZONES = Intl.supportedValuesOf?.('timeZone') ?? [];
 // The tiles: each selects what it counts.
 const TILES = ['overdue', 'stuck', 'blocked', 'failed', 'never', 'soon'];
 // What is shown while nothing is known yet.
-const NOTHING = { states: {}, namespaces: {}, trouble: [], banners: [], outage: null, synced: false, cronJobs: 0, hottest: null };
+const NOTHING = { states: {}, namespaces: {}, trouble: [], banners: [], unknown: [], labelKeys: [], outage: null, synced: false, cronJobs: 0, hottest: null };
 
 function Strip({ summary, state, change }) {
   const number = (value) => value.toLocaleString('en-US');
@@ -55,11 +57,12 @@ function Filters({ summary, state, change, search }) {
       <option value="">all</option>${namespaces.map((name) => html`<option value=${name} selected=${name === state.namespace}>${name}${summary.namespaces[name] ? ` (${summary.namespaces[name]})` : ''}</option>`)}</select></label>
     <label>State <select value=${state.state} onChange=${(event) => change({ state: event.target.value })}>
       <option value="">all</option>${Object.entries(STATES).map(([name, [sign, word]]) => html`<option value=${name} selected=${name === state.state}>${`${sign} ${sentence(word)} (${summary.states[name] ?? 0})`}</option>`)}</select></label>
+    <${GroupBy} state=${state} change=${change} labelKeys=${summary.labelKeys} />
     <${ZoneField} zone=${state.zone} change=${change} />
   </div>`;
 }
 
-const HELP = [['/', 'search'], ['1 2 3', 'table, heat map, timeline'], ['↑ ↓ j k', 'move in the table'], ['Enter', 'open a CronJob'],
+const HELP = [['/', 'search'], ['1 2 3 4', 'table, heat map, timeline, night and next hour'], ['↑ ↓ j k', 'move in the table'], ['Enter', 'open a CronJob'],
   ['l', 'copy the command that prints its log'], ['← → + −', 'move and zoom the timeline; arrows move in the heat map'], ['Esc', 'close, and back to the row'], ['?', 'this help']];
 
 // What is wrong with the page as a whole, the worst first.
@@ -71,6 +74,7 @@ function Notices({ summary, state, change, error, isConnected }) {
   if (outage) lines.push(['lost', summary.synced ? `Not live since ${since}: ${outage.why} Every state and every time below is as of then.` : `CronJobs are not known yet. ${outage.why}`]);
   else for (const text of trouble) lines.push(['', text]);
   for (const { text, q } of outage ? [] : banners) lines.push(['fleet', text, q]);
+  for (const text of summary.synced ? summary.unknown : []) lines.push(['', text]);
   if (error) lines.push(['', error]);
   if (state.wrong.length > 0) lines.push(['', `The link has ${state.wrong.join(', ')}, which means nothing here, and is left out.`]);
   return lines.length > 0 && html`<div class="error" role="alert">${lines.map(([name, text, q]) => html`<p class=${name}>${inZone(text, state.zone)}
@@ -82,6 +86,7 @@ function View({ name, phone, ...shared }) {
   const [failure, reset] = useErrorBoundary();
   useEffect(() => { if (failure) reset(); }, [name, shared.state]);
   if (failure) return html`<p class="error" role="alert">This view cannot be drawn: ${failure.message}</p>`;
+  if (name === 'night') return html`<${Night} ...${shared} />`;
   return name === 'heat' ? html`<${Heat} ...${shared} />` : name === 'timeline' ? html`<${Timeline} ...${shared} />` : html`<${Table} ...${shared} phone=${phone} />`;
 }
 
@@ -103,7 +108,7 @@ function useKeys(latest, { setHelp, change, search }) {
         else event.target.blur?.();
       }
       if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-      const view = { 1: 'table', 2: 'heat', 3: 'timeline' }[event.key];
+      const view = { 1: 'table', 2: 'heat', 3: 'timeline', 4: 'night' }[event.key];
       if (view) change({ view });
       if (event.key === '/') { event.preventDefault(); search.current?.focus(); }
       if (event.key === '?') setHelp((shown) => !shown);
@@ -155,7 +160,7 @@ function App() {
     <${Notices} summary=${summary} state=${state} change=${change} error=${error} isConnected=${isConnected} />
     ${!summary.synced && html`<p class="empty" role="status">${summary.outage || summary.trouble.length > 0 ? 'No CronJob is shown, because none can be read.' : 'Reading the cluster …'}</p>`}
     <main class=${state.cj ? 'with-detail' : ''}>
-      <div class="view">${summary.synced && html`<${View} key=${view} name=${view} phone=${phone} ...${shared} />`}</div>
+      <div class="view">${summary.synced && state.group && html`<${Groups} ...${shared} />`}${summary.synced && html`<${View} key=${view} name=${view} phone=${phone} ...${shared} />`}</div>
       ${state.cj && summary.synced && html`<${Detail} ...${shared} />`}
     </main>
     <${Said} />

@@ -1,5 +1,6 @@
 // All about one CronJob.
 import { html, useEffect, useRef } from './vendor/htm-preact-3.1.1.js';
+import { Lanes } from './lanes.js';
 import { useAnswer, useNow } from './state.js';
 import { Chips } from './table.js';
 import { Copy, RESULTS, count, inZone, kind, moment, parseName, relative, sentence, stretch, stateOf } from './words.js';
@@ -78,6 +79,7 @@ export function Detail({ state, change, version }) {
       ${told.nextRun && !row?.held && html`<p>Next: ${relative(Date.parse(told.nextRun.time), now)} it ${told.nextRun.effect}.</p>`}
       ${row?.held && html`<p>Held: it starts ${row.held}.</p>`}
       ${told.notes.map((note) => html`<p>${inZone(note, state.zone)}</p>`)}
+      ${value.effect && html`<${Lanes} effect=${value.effect} zone=${state.zone} />`}
       <${NextRuns} next=${value.next} zone=${state.zone} />
       <${History} jobs=${value.jobs} slots=${value.slots} zone=${state.zone} now=${now} chosen=${state.job} />
       <h3>Events</h3>

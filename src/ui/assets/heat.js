@@ -1,4 +1,4 @@
-// The starts in each minute of a day.
+// The starts in each minute of a day, or the Jobs that run in it.
 import { h, html, useRef, useState } from './vendor/htm-preact-3.1.1.js';
 import { SPREADS, now, selection, useAnswer } from './state.js';
 import { opener } from './table.js';
@@ -9,7 +9,10 @@ const two = (number) => String(number).padStart(2, '0');
 const STEPS = [1, 2, 4, 8, 16, 32, 64, 128];
 const level = (starts) => STEPS.filter((step) => starts >= step).length;
 
-function Grid({ day, chosen, choose }) {
+// What is counted.
+const NOUNS = { starts: 'start', jobs: 'running Job' };
+
+function Grid({ day, noun, chosen, choose }) {
   const [focus, setFocus] = useState([0, 0]);
   const grid = useRef();
   const move = (event) => {
@@ -26,7 +29,7 @@ function Grid({ day, chosen, choose }) {
     grid.current.querySelector(`[data-cell="${hour}:${minute}"]`)?.focus();
   };
   const twice = (hour, i) => day.hours.some((other, j) => j !== i && other.number === hour.number);
-  return h('div', { class: 'heat', role: 'grid', ref: grid, onKeyDown: move, 'aria-label': `Starts in each minute of ${day.date}, ${day.timeZone}` },
+  return h('div', { class: 'heat', role: 'grid', ref: grid, onKeyDown: move, 'aria-label': `${noun === 'start' ? 'Starts' : 'Running Jobs'} in each minute of ${day.date}, ${day.timeZone}` },
     h('div', { class: 'hour scale', 'aria-hidden': 'true' }, h('span', { class: 'label' }),
       [0, 10, 20, 30, 40, 50].map((minute) => h('span', { class: 'minute' }, `:${two(minute)}`))),
     day.hours.map((hour, i) => h('div', { class: 'hour', role: 'row', key: hour.start },
@@ -34,7 +37,7 @@ function Grid({ day, chosen, choose }) {
       hour.firstMinute > 0 && h('span', { class: 'gap', style: { gridColumn: `span ${hour.firstMinute}` } }),
       hour.minutes.map((starts, j) => {
         const at = new Date(Date.parse(hour.start) + j * 60000).toISOString();
-        const text = `${two(hour.number)}:${two(hour.firstMinute + j)}, ${count(starts, 'start')}`;
+        const text = `${two(hour.number)}:${two(hour.firstMinute + j)}, ${count(starts, noun)}`;
         return h('span', {
           class: `c l${level(starts)}${at === chosen ? ' chosen' : ''}`, role: 'gridcell', title: text, 'aria-label': text,
           'data-cell': `${i}:${j}`, 'data-starts': starts, tabindex: focus[0] === i && focus[1] === j ? 0 : -1,
@@ -44,10 +47,10 @@ function Grid({ day, chosen, choose }) {
 }
 
 function Minute({ state, change, version }) {
-  const { value, error } = useAnswer('minute', { ...selection(state), at: state.minute, spread: state.spread }, version);
+  const { value, error } = useAnswer('minute', { ...selection(state), at: state.minute, spread: state.spread, show: state.show }, version);
   if (error) return html`<p class="error" role="alert">${error}</p>`;
   if (!value) return null;
-  return html`<section class="minute-list" aria-label="CronJobs that start in the minute">
+  return html`<section class="minute-list" aria-label="CronJobs of the minute">
     <h2>${count(value.total, 'CronJob')} at ${moment(Date.parse(state.minute), state.zone)}
       <button type="button" class="copy" onClick=${() => change({ minute: '' })}>Close</button></h2>
     <ul>${value.rows.map((row) => html`<li key=${`${row.namespace}/${row.name}`}><a ...${opener(state, change, `${row.namespace}/${row.name}`)}>
@@ -60,7 +63,7 @@ function WhatIf({ value, spread }) {
   if (!value?.whatIf) return null;
   const { mostNow, patch, commands } = value.whatIf;
   return html`<section class="what-if" aria-label="The change">
-    <p>With <code>spread: ${spread}</code>, at most <b>${value.most}</b> start in one minute; as things are, <b>${mostNow}</b>.</p>
+    <p>With <code>spread: ${spread}</code>, at most <b>${value.most}</b> in one minute; as things are, <b>${mostNow}</b>.</p>
     <div class="code"><pre tabindex="0" aria-label="The patch">${patch}</pre><${Copy} text=${patch} label="Copy the patch" /></div>
     ${commands.map((command) => html`<div class="code command" key=${command}><pre tabindex="0" aria-label="A command that makes the change">${command}</pre><${Copy} text=${command} /></div>`)}
   </section>`;
@@ -86,6 +89,7 @@ export function Heat({ state, change, version }) {
       <button type="button" onClick=${() => step(-1)} aria-label="The day before">◀</button>
       <label>Day <input type="date" value=${day} onChange=${(event) => event.target.value && change({ day: event.target.value, minute: '' })} /></label>
       <button type="button" onClick=${() => step(1)} aria-label="The day after">▶</button>
+      <span role="group" aria-label="What is counted">${[['starts', 'Starts'], ['jobs', 'Running Jobs']].map(([name, title]) => html`<button type="button" aria-pressed=${state.show === name} onClick=${() => change({ show: name })}>${title}</button>`)}</span>
       <label class="slider">What if everything here had
         <input type="range" min="0" max=${SPREADS.length - 1} value=${Math.max(SPREADS.indexOf(state.spread), 0)} aria-valuetext=${state.spread || 'its own spread'}
           onInput=${(event) => change({ spread: SPREADS[event.target.value] })} />
@@ -93,11 +97,12 @@ export function Heat({ state, change, version }) {
     </div>
     ${error && html`<p class="error" role="alert">${error}</p>`}
     ${value && html`
-      <p class="lead">${count(value.starts, 'start')} of ${count(value.cronJobs, 'CronJob')}; at most <b>${value.most}</b> in one minute${value.mostAt ? `, at ${clock(Date.parse(value.mostAt), state.zone)}` : ''}.</p>
+      <p class="lead">${state.show === 'jobs' ? '' : `${count(value.starts, 'start')} of `}${count(value.cronJobs, 'CronJob')}; at most <b>${value.most}</b> ${state.show === 'jobs' ? 'Jobs run ' : ''}in one minute${value.mostAt ? `, at ${clock(Date.parse(value.mostAt), state.zone)}` : ''}.
+        ${value.withoutLength > 0 && ` Of ${count(value.withoutLength, 'CronJob')} no run has succeeded whose Job still exists: each counts in the minute of its start.`}</p>
       ${value.starts > 0 && html`<p class="lead">The fullest minutes: ${fullest(value).map(({ at, starts }, i) => html`${i > 0 && ', '}<button type="button" class="copy" onClick=${() => change({ minute: new Date(at).toISOString() })}>${clock(at, state.zone)} with ${starts}</button>`)}.</p>`}
-      <${Grid} day=${value} chosen=${state.minute && new Date(state.minute).toISOString()} choose=${(minute) => change({ minute })} />
-      <p class="legend">Starts in a minute: <span class="c l0"></span> 0 ${STEPS.map((step, i) => html`<span class=${`c l${i + 1}`}></span> ${step}${i < STEPS.length - 1 ? (STEPS[i + 1] > step + 1 ? `–${STEPS[i + 1] - 1}` : '') : ' and more'} `)}</p>
+      <div class="map"><${Grid} day=${value} noun=${NOUNS[state.show]} chosen=${state.minute && new Date(state.minute).toISOString()} choose=${(minute) => change({ minute })} />
+        ${state.minute && html`<${Minute} state=${state} change=${change} version=${version} />`}</div>
+      <p class="legend">${state.show === 'jobs' ? 'Jobs that run in a minute, by the median of those before' : 'Starts in a minute'}: <span class="c l0"></span> 0 ${STEPS.map((step, i) => html`<span class=${`c l${i + 1}`}></span> ${step}${i < STEPS.length - 1 ? (STEPS[i + 1] > step + 1 ? `–${STEPS[i + 1] - 1}` : '') : ' and more'} `)}</p>
       <${WhatIf} value=${value} spread=${state.spread} />`}
-    ${state.minute && html`<${Minute} state=${state} change=${change} version=${version} />`}
   </div>`;
 }

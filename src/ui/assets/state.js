@@ -9,8 +9,8 @@ export const SPANS = { '1h': 1, '6h': 6, '24h': 24, '7d': 168, '30d': 720 };
 
 // What the URL may hold. A value that is the default is left out of it, but for the zone: who gets a link sees the same times.
 const DEFAULTS = {
-  view: 'table', q: '', namespace: '', state: '', sort: 'problems', reverse: '',
-  day: '', zone: LOCAL_ZONE, spread: '', minute: '', span: '6h', at: '', cj: '', job: '',
+  view: 'table', q: '', namespace: '', label: '', image: '', group: '', state: '', sort: 'problems', reverse: '',
+  day: '', zone: LOCAL_ZONE, show: 'starts', spread: '', minute: '', span: '6h', at: '', cj: '', job: '',
 };
 
 export function isZone(name) {
@@ -24,7 +24,8 @@ export function isZone(name) {
 const oneOf = (...names) => (value) => names.includes(value);
 const isTime = (value) => !Number.isNaN(Date.parse(value));
 const VALID = {
-  view: oneOf('table', 'heat', 'timeline'),
+  view: oneOf('table', 'heat', 'timeline', 'night'),
+  group: (value) => /^(namespace|image|label:.+)$/.test(value), show: oneOf('starts', 'jobs'),
   state: oneOf('overdue', 'stuck', 'blocked', 'failed', 'never', 'soon', 'fine', 'stopped'),
   sort: oneOf('problems', 'name', 'next', 'last', 'lateness', 'failures'),
   zone: isZone, spread: oneOf(...SPREADS), span: oneOf(...Object.keys(SPANS)),
@@ -73,8 +74,8 @@ export function useUrlState() {
   return [state, change];
 }
 
-export const selection = ({ q, namespace, state, sort, reverse }) =>
-  ({ q, namespace, state, sort, reverse: reverse ? 'true' : 'false' });
+export const selection = ({ q, namespace, label, image, state, sort, reverse }) =>
+  ({ q, namespace, label, image, state, sort, reverse: reverse ? 'true' : 'false' });
 
 export async function get(path, params, signal) {
   const filled = Object.entries(params).filter(([, value]) => value !== '' && value !== undefined);

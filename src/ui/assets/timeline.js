@@ -108,7 +108,7 @@ export function Timeline({ state, change, version }) {
       <span class="legend"><i class="key succeeded"></i>succeeded <i class="key failed">✖</i>failed <i class="key running"></i>running <i class="key manual"></i>manual or backfill
         <i class="key skipped"></i>skipped <i class="key gone"></i>Job is gone <i class="key missed"></i>missed, due or waiting <i class="key unknown"></i>not known <i class="key expected"></i>expected</span>
     </div>
-    <${VirtualList} path="timeline" params=${{ ...selection(state), from: iso(from), to: iso(to) }} version=${version} height=${38} label="Timeline" place=${JSON.stringify(selection(state))} isOpen=${!!state.cj}
+    <${VirtualList} path="timeline" params=${{ ...selection(state), from: iso(from), to: iso(to) }} version=${version} height=${38} chunk=${20} label="Timeline" place=${JSON.stringify(selection(state))} isOpen=${!!state.cj}
       header=${html`<${Axis} from=${from} to=${to} zone=${state.zone} />`} render=${render} onOpen=${(line) => change({ cj: `${line.namespace}/${line.name}` })} />
   </div>`;
 }

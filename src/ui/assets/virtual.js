@@ -2,7 +2,9 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/htm-preact-3.1.1.js';
 import { get } from './state.js';
 
+// So many rows beyond those in view are drawn, and at least so many more are known.
 const MARGIN = 6;
+const CHUNK = 40;
 const STEPS = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
 // The tops of rows: each as high as it was measured, or as high as `guess`.
@@ -24,7 +26,7 @@ function rowAt(all, top) {
   return low;
 }
 
-export function VirtualList({ path, params, version, height, label, header, render, onTotal, onOpen, onLogs, isOpen, place }) {
+export function VirtualList({ path, params, version, height, label, header, render, onTotal, onOpen, onLogs, isOpen, place, chunk = CHUNK }) {
   const scroller = useRef();
   const heights = useRef(new Map());
   const [view, setView] = useState({ top: 0, size: 600 });
@@ -36,7 +38,10 @@ export function VirtualList({ path, params, version, height, label, header, rend
   const total = page.total ?? 0;
   const all = tops(heights.current, total, height);
   const first = Math.max(0, rowAt(all, view.top) - MARGIN);
-  const wanted = Math.ceil(view.size / height) + 2 * MARGIN;
+  const last = Math.min(total, first + Math.ceil(view.size / height) + 2 * MARGIN);
+  // What is known of is in steps, so that not every turn of a wheel asks anew. The first rows must not wait for others.
+  const from = page.total === null ? 0 : Math.max(0, Math.floor((first - chunk) / chunk) * chunk);
+  const wanted = page.total === null ? Math.ceil(view.size / height) + MARGIN : Math.ceil((last + chunk) / chunk) * chunk - from;
 
   useLayoutEffect(() => {
     const element = scroller.current;
@@ -54,7 +59,7 @@ export function VirtualList({ path, params, version, height, label, header, rend
   }, []);
   useLayoutEffect(() => {
     let changed = false;
-    for (const row of scroller.current.querySelectorAll('.rows > .row')) {
+    for (const row of scroller.current.querySelectorAll('.rows > .row[data-at]')) {
       const at = Number(row.dataset.at);
       if (row.offsetHeight > 0 && heights.current.get(at) !== row.offsetHeight) {
         heights.current.set(at, row.offsetHeight);
@@ -65,14 +70,20 @@ export function VirtualList({ path, params, version, height, label, header, rend
   });
   // Other rows begin at the top. The same rows at a later time stay where they are.
   useEffect(() => { scroller.current.scrollTop = 0; heights.current.clear(); setActive(0); }, [place ?? key]);
+  // An answer counts unless a later one came first: while someone scrolls, rows that were asked for a moment ago are of use.
+  const asked = useRef({ key, number: 0, shown: 0 });
   useEffect(() => {
-    const abort = new AbortController();
-    get(path, { ...params, offset: first, limit: wanted }, abort.signal).then(
-      (answer) => { setPage({ ...answer, error: null }); onTotal?.(answer.total); },
-      (error) => error.name !== 'AbortError' && setPage((before) => ({ ...before, error: error.message })),
+    const { current } = asked;
+    current.key = key;
+    current.number += 1;
+    const { number } = current;
+    const counts = () => current.key === key && number > current.shown;
+    get(path, { ...params, offset: from, limit: wanted }).then(
+      (answer) => { if (counts()) { current.shown = number; setPage({ ...answer, error: null }); onTotal?.(answer.total); } },
+      (error) => counts() && setPage((before) => ({ ...before, error: error.message })),
     );
-    return () => abort.abort();
-  }, [key, version, first, wanted]);
+  }, [key, version, from, wanted]);
+  useEffect(() => () => { asked.current.key = null; }, []);
   // The keys work from the first moment, and again when a CronJob is closed.
   useEffect(() => { if (!isOpen && document.activeElement === document.body) scroller.current.focus({ preventScroll: true }); }, [isOpen]);
 
@@ -102,7 +113,8 @@ export function VirtualList({ path, params, version, height, label, header, rend
     return () => removeEventListener('keydown', hear);
   }, []);
 
-  const isShown = active >= page.offset && active < page.offset + page.rows.length;
+  const drawn = Array.from({ length: Math.max(last - first, 0) }, (_, i) => first + i);
+  const isShown = active >= first && active < last && page.rows[active - page.offset] !== undefined;
   return html`
     ${page.error && html`<p class="error" role="alert">${page.error}</p>`}
     <div class="scroller" ref=${scroller} tabindex="0" onKeyDown=${move} role="grid" aria-label=${label}
@@ -110,12 +122,15 @@ export function VirtualList({ path, params, version, height, label, header, rend
          aria-rowcount=${total + 1} onScroll=${(event) => setView({ top: event.target.scrollTop, size: event.target.clientHeight })}>
       ${header}
       <div class="rows" role="rowgroup" style=${{ height: `${all[total]}px` }}>
-        ${page.rows.map((row, i) => html`
-          <div class=${`row ${row.urgency ?? ''} ${page.offset + i === active ? 'active' : ''}`} role="row" key=${`${row.namespace}/${row.name}`}
-               id=${`row-${page.offset + i}`} data-at=${page.offset + i} aria-selected=${page.offset + i === active} onClick=${() => setActive(page.offset + i)}
-               aria-rowindex=${page.offset + i + 2} style=${{ top: `${all[page.offset + i] ?? 0}px`, minHeight: `${height}px` }}>
+        ${drawn.map((at) => {
+    const row = page.rows[at - page.offset];
+    const style = { top: `${all[at] ?? 0}px`, minHeight: `${height}px` };
+    if (!row) return html`<div class="row waiting" role="row" aria-rowindex=${at + 2} key=${at} style=${style}><div class="cell name" role="gridcell">…</div></div>`;
+    return html`<div class=${`row ${row.urgency ?? ''} ${at === active ? 'active' : ''}`} role="row" key=${`${row.namespace}/${row.name}`}
+               id=${`row-${at}`} data-at=${at} aria-selected=${at === active} onClick=${() => setActive(at)} aria-rowindex=${at + 2} style=${style}>
             ${render(row)}
-          </div>`)}
+          </div>`;
+  })}
       </div>
       ${page.total === 0 && html`<p class="empty">No CronJob matches.</p>`}
     </div>`;

@@ -26,7 +26,7 @@ fn cron_job(name: &str, spec: &Value, annotations: &Value) -> Arc<CronJob> {
 }
 
 fn question(cron_jobs: &[Arc<CronJob>]) -> Question<'_> {
-    Question { cron_jobs, zone: Zone::UTC, seed: "", what_if: None, now: now() }
+    Question { cron_jobs, zone: Zone::UTC, seed: "", lengths: None, is_plan: true, what_if: None, now: now() }
 }
 
 /// A CronJob with a random schedule, zone and policies.
@@ -122,4 +122,50 @@ fn spread_moves_starts_apart_and_suspended_cron_jobs_do_not_count() {
     let apart = Question { what_if, ..question(&all) }.day(day, Zone::UTC).unwrap();
     assert_eq!(apart.starts, 100);
     assert!(apart.most < 12, "{}", apart.most);
+}
+
+#[test]
+fn running_jobs_count_for_as_long_as_those_before_them_ran() {
+    let spec = |schedule: &str, policy: &str| json!({"schedule": schedule, "concurrencyPolicy": policy});
+    let at = |minute: i64| "2026-11-23T02:00:00Z".parse::<DateTime<Utc>>().unwrap() + TimeDelta::minutes(minute);
+    // The Jobs in each of the eight minutes from 02:00 on, by the schedule, the policy and the seconds that a Job takes.
+    let rows: [(&str, &str, Option<i64>, [u32; 8]); 11] = [
+        ("0 2 * * *", "Allow", None, [1, 0, 0, 0, 0, 0, 0, 0]),
+        ("0 2 * * *", "Allow", Some(60), [1, 0, 0, 0, 0, 0, 0, 0]),
+        ("0 2 * * *", "Allow", Some(61), [1, 1, 0, 0, 0, 0, 0, 0]),
+        ("1 2 * * *", "Allow", Some(240), [0, 1, 1, 1, 1, 0, 0, 0]),
+        ("*/2 2 * * *", "Allow", Some(240), [1, 1, 2, 2, 2, 2, 2, 2]),
+        ("*/2 2 * * *", "Forbid", Some(180), [1, 1, 1, 0, 1, 1, 1, 0]),
+        ("*/2 * * * *", "Forbid", Some(200), [1, 1, 1, 1, 1, 1, 1, 1]),
+        // One of 01:50 runs until 02:01, so none starts at 02:00.
+        ("*/25 1,2 * * *", "Forbid", Some(660), [1, 0, 0, 0, 0, 0, 0, 0]),
+        ("*/2 2 * * *", "Replace", Some(180), [1, 1, 1, 1, 1, 1, 1, 1]),
+        // One from before runs on.
+        ("59 1 * * *", "Allow", Some(180), [1, 1, 0, 0, 0, 0, 0, 0]),
+        ("0 0 * * *", "Allow", Some(100 * 3600), [1, 1, 1, 1, 1, 1, 1, 1]),
+    ];
+    for (schedule, policy, length, want) in rows {
+        let all = [cron_job("c", &spec(schedule, policy), &json!({}))];
+        let lengths: HashMap<ObjectName, i64> =
+            length.map(|length| (all[0].name.clone(), length)).into_iter().collect();
+        let question = Question { lengths: Some(&lengths), ..question(&all) };
+        assert_eq!(question.load(at(0), 8), want, "{schedule} {policy} {length:?}");
+        for (minute, jobs) in want.iter().enumerate() {
+            let listed = question.starting(at(i64::try_from(minute).unwrap())).len();
+            assert_eq!(listed, usize::from(*jobs > 0), "{schedule} {policy} {length:?}: {minute}");
+        }
+    }
+}
+
+#[test]
+fn nothing_counts_before_a_cron_job_existed() {
+    // It was created at 10:20:30.
+    let all = [cron_job("c", &json!({"schedule": "*/10 * * * *"}), &json!({}))];
+    let day: NaiveDate = "2026-11-22".parse().unwrap();
+    for (is_plan, starts) in [(true, 144), (false, 81)] {
+        let question = Question { is_plan, ..question(&all) };
+        assert_eq!(question.day(day, Zone::UTC).unwrap().starts, starts, "{is_plan}");
+        let at: DateTime<Utc> = "2026-11-22T10:20:00Z".parse().unwrap();
+        assert_eq!(question.starting(at).len(), usize::from(is_plan));
+    }
 }

@@ -26,6 +26,7 @@ pub(crate) fn row(name: &str) -> Row {
         policies: Vec::new(),
         due_since: None,
         running: Vec::new(),
+        about: Arc::default(),
         cause: None,
         until: DateTime::<Utc>::MAX_UTC,
     }

@@ -106,7 +106,7 @@ impl Model {
         let is_unknown_due = self.ready.iter().any(|ready| ready.lane == HIGH && is_unknown(ready.key.0));
         let is_admitted = match self.standing(group) {
             Standing::Prompt => true,
-            Standing::Slow => slow < if is_unknown_due { 1.max(self.limit / 4) } else { half },
+            Standing::Slow => leaves_some && slow < if is_unknown_due { 1.max(self.limit / 4) } else { half },
             Standing::Returning if is_first => true,
             Standing::Unproven if is_first => leaves_some && unknown < 1.max(free - free / 4),
             Standing::Returning | Standing::Unproven => leaves_some && unknown < 1.max(free / 2),
@@ -143,7 +143,7 @@ impl Model {
                 let ready = self.ready.remove(place);
                 self.ready.push(Ready { priority, lane: priority as usize, ..ready });
             }
-            Some(_) => {}
+            Some(place) => self.ready[place].priority = priority.max(self.ready[place].priority),
             None => self.push(key, priority),
         }
     }

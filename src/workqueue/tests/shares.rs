@@ -265,6 +265,25 @@ async fn groups_that_hang_are_noticed_after_a_batch_of_timers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn slow_groups_leave_the_reserve_although_groups_that_are_new_hold_work() {
+    let queue = grouped();
+    queue.set_limit(8);
+    queue.add((CALM, 0));
+    queue.add(("slow", 0));
+    let held = take(&queue);
+    sleep_millis(10).await;
+    finish(&queue, &held[..1]);
+    tokio::time::sleep(UNANSWERED).await;
+    finish(&queue, &held[1..]);
+    for (group, count, want) in [("new", 4, 4), ("slow", 8, 3)] {
+        keys(group, count).for_each(|key| queue.add_with(key, Priority::High));
+        assert_eq!(take(&queue).len(), want, "{group}");
+    }
+    queue.add((CALM, 1));
+    assert_eq!(take(&queue), [(CALM, 1)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_that_is_lifted_leaves_nothing_to_look_at() {
     let queue = grouped();
     queue.set_limit(8);

@@ -80,6 +80,18 @@ fn both_the_cron_job_and_its_namespace_choose_the_slots() {
 }
 
 #[test]
+fn restriction_takes_the_place_of_an_earlier_one() {
+    let own = cron_job("0 */6 * * *", &json!({ EXCLUDE: "03-01" }));
+    let next = |cron_job: &CronJob| cron_job.schedule(Zone::UTC).unwrap().next_after(time("2026-02-28T20:00:00Z"));
+    let [early, late] = [OWN, LATER].map(|bound| restriction(&json!({ NOT_BEFORE: bound })).unwrap());
+    let frozen = Arc::new(own.restricted(&late));
+    assert_eq!(next(&frozen), Some(time(LATER)));
+    assert_eq!(next(&Arc::clone(&frozen).in_its_namespace(Some(&early))), Some(time(OWN)), "an earlier bound");
+    let thawed = frozen.in_its_namespace(None);
+    assert_eq!((next(&thawed), thawed.restriction()), (next(&own), None), "none");
+}
+
+#[test]
 fn other_policies_and_the_record_of_slots_are_the_cron_jobs_own() {
     let annotations = json!({ "cronjob-controller.dev/spread": "1h", "cronjob-controller.dev/max-concurrent": "2" });
     let own = cron_job("0 * * * *", &annotations);

@@ -6,6 +6,7 @@ use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use super::super::rights::Review;
 use super::super::{flow_schemas, read, rights, schedules};
 use super::*;
+use crate::cli::restrictions::Restrictions;
 use crate::leader_election::Coverage;
 
 fn read_differently(change: &Value, now: &str) -> Vec<(Code, bool, String)> {
@@ -234,8 +235,11 @@ fn controllers_that_work_are_found_by_what_they_wrote() {
         let jobs: Vec<String> = (!job.is_empty()).then(|| written("Job", job)).into_iter().collect();
         let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
         let flags = ControllerFlags::default();
-        let mut cluster =
-            Cluster { cron_jobs: read::seen([&*stored].into_iter(), &jobs, &flags).0, leases: Ok(leases), ..empty() };
+        let mut cluster = Cluster {
+            cron_jobs: read::seen([&*stored].into_iter(), &jobs, &flags, &Restrictions::default()).0,
+            leases: Ok(leases),
+            ..empty()
+        };
         assert_eq!(cluster.cron_jobs.len(), 1);
         let of_controllers = |cluster: &Cluster| {
             codes(cluster).into_iter().filter(|code| *code >= Code::TwoControllers).collect::<Vec<_>>()

@@ -236,7 +236,10 @@ async fn cron_job_that_changed_meanwhile_is_judged_again() {
     let world = World::new(&[("a", json!({}), false)]).await;
     let read = read_text(&world.client, &format!("{CRON_JOBS}/a")).await.unwrap();
     let flags = ControllerFlags::default();
-    let seen = super::super::read::seen([&*read].into_iter(), &[], &flags).0.remove(0);
+    let seen =
+        super::super::read::seen([&*read].into_iter(), &[], &flags, &crate::cli::restrictions::Restrictions::default())
+            .0
+            .remove(0);
     assert_eq!(seen.standing(), Standing::default());
     try_patch(&world.client, &format!("{CRON_JOBS}/a"), &json!({"spec": {"suspend": true}})).await.unwrap();
     let direction = Direction::Handover;

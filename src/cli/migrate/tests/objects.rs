@@ -2,6 +2,7 @@
 
 use super::super::{objects, read};
 use super::*;
+use crate::cli::restrictions::Restrictions;
 
 /// A write shortly before the last edit.
 const BEFORE: &str = "2026-11-23T09:15:00Z";
@@ -28,7 +29,8 @@ fn stored(name: &str, annotations: &Value, spec: &Value, writer: Option<(&str, &
 }
 
 fn found(objects: &[String]) -> Vec<(String, bool, String)> {
-    let (cron_jobs, undecoded) = read::seen(objects.iter().map(|text| &**text), &[], &ControllerFlags::default());
+    let (cron_jobs, undecoded) =
+        read::seen(objects.iter().map(|text| &**text), &[], &ControllerFlags::default(), &Restrictions::default());
     let found = objects::find(&Cluster { cron_jobs, undecoded, ..empty() }, instant(NOW));
     found.into_iter().map(|finding| (finding.code.to_string(), finding.changes_runs, finding.message)).collect()
 }

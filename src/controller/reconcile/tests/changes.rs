@@ -154,8 +154,9 @@ fn change_is_told_in_the_sync_that_records_it_and_never_again() {
 fn removal_with_the_record_is_told_once() {
     let cron_job = cron_job(json!({}));
     let mut observation = observe(&cron_job, &[]);
-    observation.recalled.carried.counted(&cron_job.counted_at(time("2026-03-02T10:30:00Z")));
+    let counted = cron_job.counted_at(time("2026-03-02T10:30:00Z"));
+    observation.recalled.carried.counted(&counted);
     assert_eq!(told(observation.clone()).0, None);
-    observation.recalled.record_is_new = true;
+    observation.recalled.record_removed = Some(Box::new(counted));
     assert_eq!(told(observation).0, Some(time(SLOT)));
 }

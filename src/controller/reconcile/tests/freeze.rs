@@ -115,3 +115,31 @@ fn suspended_cron_job_is_not_told_of_a_freeze() {
     let suspended = cron_job(json!({ "spec": { "suspend": true } })).restricted(&freeze(UNTIL));
     assert_eq!(reasons(sync(&Arc::new(suspended), &[], "2026-03-02T10:00:00Z").end()), [""; 0]);
 }
+
+/// Each sync knows what the ones before it told. The reasons are those of its Events.
+#[test]
+fn events_about_a_namespace_are_told_once_an_hour_and_anew_with_another_end() {
+    let [soon, later] = ["soon", "later"].map(|value| restriction(json!({ NOT_BEFORE: value })));
+    let rows: [(&str, Arc<Restriction>, &str, &[&str]); 8] = [
+        ("a freeze", freeze(UNTIL), "10:00", &["Frozen"]),
+        ("the same", freeze(UNTIL), "10:01", &[]),
+        ("it is extended", freeze("2026-03-02T13:00:00Z"), "10:02", &["Frozen"]),
+        ("with no end within the calendar", freeze("9999-12-31T00:00:00Z"), "10:03", &["Frozen"]),
+        ("the same again", freeze("9999-12-31T00:00:00Z"), "10:04", &[]),
+        ("it cannot be read", Arc::clone(&soon), "10:05", &["InvalidPolicy"]),
+        ("in another way", later, "10:06", &[]),
+        ("an hour later", soon, "11:06", &["InvalidPolicy"]),
+    ];
+    let mut told = Vec::new();
+    for (sentence, restriction, minute, want) in rows {
+        let mut observation =
+            observe(&cron_job(json!({ "status": { "lastScheduleTime": "2026-03-02T09:00:00Z" } })), &[]);
+        observation.cron_job = Arc::new(observation.cron_job.restricted(&restriction));
+        observation.recalled.memo.recent_events = told;
+        let Plan::Settle(settlement) = reconcile(&observation, time(&format!("2026-03-02T{minute}:00Z"))) else {
+            panic!("{sentence}: it does not settle")
+        };
+        assert_eq!(reasons(&settlement), want, "{sentence}");
+        told = settlement.memo.recent_events;
+    }
+}

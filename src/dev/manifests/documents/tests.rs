@@ -16,7 +16,7 @@ fn read(text: &str) -> Vec<(usize, String)> {
 #[test]
 #[allow(clippy::type_complexity)]
 fn documents_of_yaml_and_json_are_those_of_kubectl_and_have_their_lines() {
-    let rows: [(&str, &str, &[(usize, &str)]); 22] = [
+    let rows: [(&str, &str, &[(usize, &str)]); 23] = [
         ("nothing", "", &[(1, "")]),
         ("YAML", "a: 1\n---\nb: 2\n", &[(1, "a: 1\n"), (2, "\nb: 2\n")]),
         ("a comment behind a marker", "a: 1\n--- # b\nb: 2\n---#c\n", &[(1, "a: 1\n"), (2, " # b\nb: 2\n")]),
@@ -65,6 +65,11 @@ fn documents_of_yaml_and_json_are_those_of_kubectl_and_have_their_lines() {
             &[(1, "a: 1\n"), (2, "\n{\"b\": 2}\n{\"c\": 3}\n")],
         ),
         ("the second value of JSON broken", "{\"a\": 1}\n\n{\"b\": \n", &[(1, "{\"a\": 1}"), (1, "\n\n{\"b\": \n")]),
+        (
+            "a byte order mark of a file",
+            "a: 1\n---\n\u{feff}b: 2\nc: \u{feff}\n",
+            &[(1, "a: 1\n"), (2, "\nb: 2\nc: \u{feff}\n")],
+        ),
         ("braces of YAML", "{a: 1}\n---\n{b: 2}\n", &[(1, "{a: 1}\n"), (2, "\n{b: 2}\n")]),
         ("comments alone", "# a\n---\n# b\n", &[(2, "\n# b\n")]),
     ];
@@ -83,11 +88,17 @@ fn errors_have_their_line_and_column_in_the_file() {
         ),
         ("{\"a\": 1} {\"b\": 1, \"b\": 2}", "line 1 column 21: the key \"b\" occurs twice in the same mapping"),
         ("a: 1\n---\n\nb: [\n", "line 4 column 4: the bracket [ is not closed"),
-        ("---\n{\"b\": 2}\n{\"c\": 3}\n", "line 3 column 1: there is text after the end of the document's value"),
+        (
+            "a: 1\n---\n\n{\"b\": 2}\n{\"c\": 3}\n",
+            "line 5 column 1: there is text after the end of the document's value",
+        ),
         ("a: 1\n---\n\na: @daily\n", "line 4: a value that begins with @ needs quotes: a: \"@daily\""),
     ];
     for (text, want) in rows {
-        let found = documents(text).iter().find_map(|document| document.objects().err());
+        // What is lost of a document is an error that leaves a value.
+        let first =
+            |document: &Document| document.content().map_or_else(Some, |content| content.lost.into_iter().next());
+        let found = documents(text).iter().find_map(first);
         assert_eq!(found.unwrap().to_string(), want, "{text}");
     }
 }

@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 49] = [
     "a",
     "b",
     "c",
@@ -69,8 +69,17 @@ const WORDS: [&str; 40] = [
     "&",
     "%a",
     "@a",
+    "a\u{85}b",
+    "\u{2028}a",
+    "a\u{feff}",
+    "a\tb",
+    "a\rb",
+    "a?b",
+    "a:",
+    "::",
+    "\u{1f600}",
 ];
-const QUOTED: [&str; 24] = [
+const QUOTED: [&str; 36] = [
     "''",
     "\"\"",
     "'a'",
@@ -95,8 +104,20 @@ const QUOTED: [&str; 24] = [
     "\"a \n b\"",
     "'a'b",
     "\"a\\\\\"",
+    "\"a\u{85} b\"",
+    "\'a\u{2029}b\'",
+    "\"a\n\n\n\tb\"",
+    "\'a \n\n  b \n c\'",
+    "\"a\\  \n\n  b\"",
+    "\"\\N\\_\\L\\P\\e\\0\"",
+    "\"\\\'\"",
+    "\"\\ud83d\\ude00\"",
+    "\"\\U0001f600\"",
+    "\"\\x4\"",
+    "\'a\nb\'",
+    "\"a\n--- b\n... c\"",
 ];
-const TAGS: [&str; 12] = [
+const TAGS: [&str; 18] = [
     "!!str ",
     "!!int ",
     "!!float ",
@@ -109,11 +130,72 @@ const TAGS: [&str; 12] = [
     "!!map ",
     "!!seq ",
     "!<tag:yaml.org,2002:str> ",
+    "!e!x ",
+    "!<!> ",
+    "!!merge ",
+    "!!%73tr ",
+    "!a%C3%A9 ",
+    "!!",
 ];
-const SOUP: [&str; 44] = [
-    "a", "b", "1", "yes", ":", ": ", ":\n", "- ", "-\n", "\n", "\n", "\n", "  ", " ", "\t", ",", ", ", "[", "]", "{",
-    "}", "? ", "&a ", "*a", "*b ", "!!str ", "!!int ", "'", "\"", "'a'", "\"b\"", "|\n", ">\n", "|-\n", "# c\n",
-    " # c\n", "<<: ", "...\n", "%", "@", "`", "é", "a: 1\n", "\\n",
+const SOUP: [&str; 58] = [
+    "a",
+    "b",
+    "1",
+    "yes",
+    ":",
+    ": ",
+    ":\n",
+    "- ",
+    "-\n",
+    "\n",
+    "\n",
+    "\n",
+    "  ",
+    " ",
+    "\t",
+    ",",
+    ", ",
+    "[",
+    "]",
+    "{",
+    "}",
+    "? ",
+    "&a ",
+    "*a",
+    "*b ",
+    "!!str ",
+    "!!int ",
+    "'",
+    "\"",
+    "'a'",
+    "\"b\"",
+    "|\n",
+    ">\n",
+    "|-\n",
+    "# c\n",
+    " # c\n",
+    "<<: ",
+    "...\n",
+    "%",
+    "@",
+    "`",
+    "é",
+    "a: 1\n",
+    "\\n",
+    "\t",
+    "\r\n",
+    "\u{85}",
+    "\u{2028}",
+    "\u{feff}",
+    "---\n",
+    "%YAML 1.1\n",
+    "\n\n",
+    ">-2\n",
+    "<<: *a\n",
+    "? ",
+    "!",
+    "&a\n",
+    "#",
 ];
 
 struct Writer {
@@ -157,6 +239,10 @@ impl Writer {
             "\n  # c\n",
             "\t\n",
             "#c\n",
+            " # c\n\t# c\n",
+            "\t# c\n\n",
+            "\u{85}",
+            "\r",
         ]);
         self.text.push_str(end);
     }
@@ -168,7 +254,9 @@ impl Writer {
                 self.text.push('[');
                 for _ in 0..self.dice.below(4) {
                     self.flow(depth - 1);
-                    let next = self.dice.of(&[", ", ", ", ",", ",\n  ", " , ", ": 1, ", ",, ", "\n, "]);
+                    let next = self
+                        .dice
+                        .of(&[", ", ", ", ",", ",\n  ", " , ", ": 1, ", ",, ", "\n, ", ",\t", ", # c\n", " #c\n , "]);
                     self.text.push_str(next);
                 }
                 self.text.push(']');
@@ -185,7 +273,7 @@ impl Writer {
                     if !self.dice.one_in(8) {
                         self.flow(depth - 1);
                     }
-                    let next = self.dice.of(&[", ", ", ", ",", ",\n  ", ",\n\t", ",\n"]);
+                    let next = self.dice.of(&[", ", ", ", ",", ",\n  ", ",\n\t", ",\n", ", # c\n  ", "\t,"]);
                     self.text.push_str(next);
                 }
                 self.text.push('}');
@@ -195,12 +283,29 @@ impl Writer {
     }
 
     fn literal(&mut self, indent: usize) {
-        let header = self.dice.of(&["|", ">", "|-", ">-", "|+", ">+", "|2", ">1-", "| # c", "|-1"]);
+        let header = self.dice.of(&[
+            "|", ">", "|-", ">-", "|+", ">+", "|2", ">1-", "| # c", "|-1", ">2", "|3+", ">\t# c", "|#c", "|0", "|12",
+            ">++",
+        ]);
         self.text.push_str(header);
         self.text.push('\n');
         for _ in 0..self.dice.below(4) {
-            let more = self.dice.of(&["  ", "  ", "  ", "   ", " ", "\t", ""]);
-            let line = self.dice.of(&["a", "a b", "", "# c", "- a", "a: b", " a", "a ", "é"]);
+            let more = self.dice.of(&["  ", "  ", "  ", "  ", "   ", "    ", " ", "\t", "  \t", ""]);
+            let line = self.dice.of(&[
+                "a",
+                "a b",
+                "",
+                "# c",
+                "- a",
+                "a: b",
+                " a",
+                "a ",
+                "é",
+                "\ta",
+                "a\u{85}  b",
+                "\u{2028}",
+                "a\r",
+            ]);
             self.text.push_str(&" ".repeat(indent));
             self.text.push_str(more);
             self.text.push_str(line);
@@ -258,7 +363,11 @@ impl Writer {
         self.properties();
         match self.dice.below(20) {
             0 => self.scalar(),
-            1 => self.text.push_str("<<"),
+            1 => {
+                let merge =
+                    self.dice.of(&["<<", "<<: *a\n#", "<<: [*a, *b]\n#", "<<: {a: 1, b: 2}\n#", "! <<", "\"<<\""]);
+                self.text.push_str(merge);
+            }
             2 => {
                 self.text.push_str("? ");
                 self.scalar();
@@ -280,27 +389,54 @@ impl Writer {
     }
 }
 
+/// What may be before a document's value.
+const STARTS: [&str; 10] = [
+    "\u{feff}",
+    "\n\u{feff}",
+    "%YAML 1.1\n---\n",
+    "%YAML 1.2\n---\n",
+    "%TAG !e! tag:yaml.org,2002:\n---\n",
+    "%TAG ! !x\n---\n",
+    "--- # c\n",
+    "# c\n\n",
+    "a: &a {x: 1, y: 2}\nb: &b {y: 3}\n",
+    "c: &c [1]\nd: &d text\n",
+];
+
+impl Writer {
+    fn document(&mut self) -> String {
+        if self.dice.one_in(6) {
+            let start = self.dice.of(&STARTS);
+            self.text.push_str(start);
+        }
+        match self.dice.below(4) {
+            0 => self.soup(),
+            1 => {
+                self.text.push_str("v: ");
+                self.flow(3);
+                self.end();
+            }
+            _ => {
+                self.text.push_str("v:\n");
+                self.block(2, 3);
+            }
+        }
+        if !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        let text = std::mem::take(&mut self.text);
+        match self.dice.below(40) {
+            0 => text.replace('\n', "\r\n"),
+            1 => text.replace('\n', "\n\n"),
+            2 => text.replace("k1", &"long ".repeat(250)),
+            3 => text + "...\nw: 1\n",
+            _ => text,
+        }
+    }
+}
+
 /// So many documents.
 pub(super) fn documents(seed: u64, number: usize) -> Vec<String> {
     let mut writer = Writer { dice: Dice(seed), text: String::new() };
-    (0..number)
-        .map(|_| {
-            match writer.dice.below(4) {
-                0 => writer.soup(),
-                1 => {
-                    writer.text.push_str("v: ");
-                    writer.flow(3);
-                    writer.end();
-                }
-                _ => {
-                    writer.text.push_str("v:\n");
-                    writer.block(2, 3);
-                }
-            }
-            if !writer.text.ends_with('\n') {
-                writer.text.push('\n');
-            }
-            std::mem::take(&mut writer.text)
-        })
-        .collect()
+    (0..number).map(|_| writer.document()).collect()
 }

@@ -1,0 +1,131 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cli::explain::explain;
+use crate::cli::explain::tests::{facts, instant, job, name_of};
+
+const NOW: &str = "2026-11-22T10:01:00Z";
+
+/// A CronJob that runs every five minutes, with `change` and Jobs: the time of each slot today, its condition, and for how many
+/// minutes it ran.
+fn known(change: &Value, jobs: &[(&str, Option<&str>, i64)]) -> Facts {
+    let slot = |clock: &str| format!("2026-11-22T{clock}:00Z");
+    let active: Vec<Value> = jobs
+        .iter()
+        .filter(|(_, end, _)| end.is_none())
+        .map(|(clock, ..)| {
+            let name = name_of(&slot(clock));
+            json!({"apiVersion": "batch/v1", "kind": "Job", "namespace": "shop", "name": name, "uid": name})
+        })
+        .collect();
+    let mut all = json!({
+        "metadata": {"managedFields": [{"manager": "kubectl", "time": "2026-11-01T12:00:00Z"}]},
+        "spec": {"schedule": "*/5 * * * *"},
+        "status": {"active": active, "lastScheduleTime": slot("09:55")},
+    });
+    apiserver::merge_patch(&mut all, change);
+    let jobs = jobs.iter().map(|(clock, end, minutes)| {
+        let mut job = job(&slot(clock), "cj", *end);
+        let ended = end.map(|_| instant(&slot(clock)) + TimeDelta::minutes(*minutes));
+        let own = Arc::make_mut(&mut job);
+        own.succeeded = *end == Some("Complete");
+        (own.completion_time, own.failed_at) = (ended.filter(|_| own.succeeded), ended.filter(|_| !own.succeeded));
+        job
+    });
+    facts(&all, jobs.collect())
+}
+
+fn ahead(facts: &Facts, minutes: i64, change: impl FnOnce(&mut Explanation)) -> Vec<Ahead> {
+    let (now, local) = (instant(NOW), Zone::UTC);
+    let mut told = explain(facts, local, now);
+    change(&mut told);
+    let until = now + TimeDelta::minutes(minutes);
+    Question { facts, told: &told, local, zone: Zone::UTC, now, until, most: 60 }.answer()
+}
+
+/// Each as the time at which it is due, what it does, when it starts, and the first words of why.
+fn words(ahead: &[Ahead]) -> Vec<String> {
+    let clock = |time: DateTime<Utc>| time.format("%H:%M").to_string();
+    let one = |ahead: &Ahead| {
+        let starts = ahead.starts.map_or("-".to_owned(), clock);
+        format!("{} {:?} {starts} {}", clock(ahead.due), ahead.will, ahead.why).trim_end().to_owned()
+    };
+    ahead.iter().map(one).collect()
+}
+
+#[test]
+fn slots_are_held_as_reconcile_decides_by_the_durations_known() {
+    let forbid = json!({"spec": {"concurrencyPolicy": "Forbid"}});
+    let annotated = |name: &str, value: &str| json!({"metadata": {"annotations": {format!("cronjob-controller.dev/{name}"): value}}});
+    let ran = ("09:40", Some("Complete"), 8);
+    let running = ("09:55", None, 0);
+    let name = |clock: &str| name_of(&format!("2026-11-22T{clock}:00Z"));
+    let until = |job: &str, end: &str| {
+        format!("{} runs until Sun 2026-11-22 {end}:00 +00:00 by the median of 8m00s", name(job))
+    };
+    let unknown = format!("{} has to end first, and nothing says when it does", name("09:55"));
+    let rows: Vec<(&str, Value, Vec<_>, i64, Vec<String>)> = vec![
+        ("Allow holds nothing", json!({}), vec![ran, running], 9, vec!["10:05 Start 10:05".into(), "10:10 Start 10:10".into()]),
+        ("a suspended one has no slots", json!({"spec": {"suspend": true}}), vec![], 9, vec![]),
+        (
+            "Forbid starts the newest slot when a Job ends",
+            forbid.clone(),
+            vec![ran, running],
+            12,
+            vec![
+                "10:00 Wait 10:03 it has been due since Sun 2026-11-22 10:00:00 +00:00".into(),
+                format!("10:05 Skip - {} (concurrencyPolicy is Forbid)", until("10:00", "10:11")),
+                format!("10:10 Wait 10:11 {} (concurrencyPolicy is Forbid)", until("10:00", "10:11")),
+            ],
+        ),
+        (
+            "a Job that nothing tells the end of holds all",
+            forbid.clone(),
+            vec![running],
+            9,
+            vec![
+                format!("10:05 Wait - {unknown} (concurrencyPolicy is Forbid)"),
+                format!("10:10 Wait - {unknown} (concurrencyPolicy is Forbid)"),
+            ],
+        ),
+        (
+            "Replace deletes",
+            json!({"spec": {"concurrencyPolicy": "Replace"}, "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}}),
+            vec![("10:00", None, 0)],
+            5,
+            vec![format!("10:05 Start 10:05 it deletes {}, which still runs by then (concurrencyPolicy is Replace)", name("10:00"))],
+        ),
+        (
+            "a limit of two",
+            annotated("max-concurrent", "2"),
+            vec![ran, running],
+            9,
+            vec!["10:00 Wait 10:01 it has been due since Sun 2026-11-22 10:00:00 +00:00".into(), "10:05 Start 10:05".into(), "10:10 Start 10:10".into()],
+        ),
+        (
+            "failures pause it",
+            annotated("pause-after-failures", "1"),
+            vec![("09:55", Some("Failed"), 1)],
+            5,
+            vec!["10:05 Wait - it is paused until a run succeeds: the last run failed (cronjob-controller.dev/pause-after-failures)".into()],
+        ),
+    ];
+    for (case, change, jobs, minutes, want) in rows {
+        assert_eq!(words(&ahead(&known(&change, &jobs), minutes, |_| ())), want, "{case}");
+    }
+}
+
+#[test]
+fn nothing_starts_without_a_controller() {
+    let ahead = ahead(&known(&json!({}), &[]), 5, |told| told.abandoned_lease = Some("kube-system/x".to_owned()));
+    assert_eq!(words(&ahead), ["10:05 Wait - no controller renews its Lease kube-system/x"]);
+}
+
+#[test]
+fn slots_of_a_fast_schedule_are_one_in_a_minute() {
+    let often = json!({"spec": {"schedule": "@every 1s", "concurrencyPolicy": "Forbid"}});
+    let ahead = ahead(&known(&often, &[]), 600, |_| ());
+    assert!(ahead.len() <= 61, "{}", ahead.len());
+}

@@ -1,0 +1,178 @@
+//! What runs in the next hour, minute by minute: `list --next-hour`, and the same on the page.
+//!
+//! Guarantees: what becomes of each slot is what [`forecast`](crate::cli::forecast) says. A minute has at most [`MOST`] runs, those that
+//! are held first, and says how many there are. Pure.
+
+use std::borrow::Borrow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use schedule::Zone;
+use serde::Serialize;
+
+use crate::cli::cluster::Known;
+use crate::cli::explain::explain;
+use crate::cli::forecast::{Ahead, Question, Will};
+use crate::cli::output::{Report, count};
+
+/// The most runs of a minute in an answer.
+const MOST: usize = 50;
+/// The minutes of an hour.
+const MINUTES: usize = 60;
+/// So many of the fullest minutes are named, and so many CronJobs of a minute.
+const FULLEST: usize = 5;
+const NAMED: usize = 5;
+
+/// The next hour.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NextHour {
+    from: DateTime<FixedOffset>,
+    to: DateTime<FixedOffset>,
+    time_zone: &'static str,
+    /// The CronJobs that have a slot in it.
+    cron_jobs: usize,
+    slots: usize,
+    /// The slots that do not start when they are due.
+    held: usize,
+    /// The minutes in which a slot is due.
+    minutes: Vec<Minute>,
+}
+
+/// A minute.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Minute {
+    at: DateTime<FixedOffset>,
+    /// The slots that are due in it.
+    slots: usize,
+    held: usize,
+    runs: Vec<Run>,
+}
+
+/// A slot of a CronJob.
+#[derive(Debug, Serialize)]
+struct Run {
+    namespace: String,
+    name: String,
+    #[serde(flatten)]
+    ahead: Ahead,
+}
+
+impl Run {
+    fn is_held(&self) -> bool {
+        self.ahead.will != Will::Start
+    }
+
+    fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+impl NextHour {
+    /// The hour from `now` on, with times in `zone`; `local` is the zone of the controller.
+    pub(crate) fn of(
+        known: impl IntoIterator<Item = impl Borrow<Known>>,
+        local: Zone,
+        zone: Zone,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let until = now + TimeDelta::hours(1);
+        let mut minutes: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
+        let mut cron_jobs = 0;
+        for known in known {
+            let known: &Known = known.borrow();
+            let facts = &known.facts;
+            let told = explain(facts, local, now);
+            let question = Question { facts, told: &told, local, zone, now, until, most: MINUTES };
+            let runs = question.answer();
+            cron_jobs += usize::from(!runs.is_empty());
+            for ahead in runs {
+                let (namespace, name) = (told.namespace.clone(), told.name.clone());
+                let minute = ahead.due.max(now).timestamp().div_euclid(60);
+                minutes.entry(minute).or_default().push(Run { namespace, name, ahead });
+            }
+        }
+        let minutes: Vec<Minute> = minutes.into_iter().map(|(minute, runs)| Minute::of(minute, runs, zone)).collect();
+        Self {
+            from: zone.at(now),
+            to: zone.at(until),
+            time_zone: zone.name(),
+            cron_jobs,
+            slots: minutes.iter().map(|minute| minute.slots).sum(),
+            held: minutes.iter().map(|minute| minute.held).sum(),
+            minutes,
+        }
+    }
+
+    /// The minutes with the most slots, the fullest first.
+    fn fullest(&self) -> Vec<&Minute> {
+        let mut fullest: Vec<&Minute> = self.minutes.iter().filter(|minute| minute.slots > 1).collect();
+        fullest.sort_by_key(|minute| Reverse(minute.slots));
+        fullest.truncate(FULLEST);
+        fullest
+    }
+}
+
+impl Minute {
+    fn of(minute: i64, mut runs: Vec<Run>, zone: Zone) -> Self {
+        runs.sort_by(|a, b| {
+            let key = |run: &Run| !run.is_held();
+            key(a).cmp(&key(b)).then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
+        });
+        let (slots, held) = (runs.len(), runs.iter().filter(|run| run.is_held()).count());
+        runs.truncate(MOST);
+        Self { at: zone.at(DateTime::from_timestamp(minute * 60, 0).unwrap_or_default()), slots, held, runs }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let clock = self.at.format("%H:%M");
+        let starting = self.runs.iter().filter(|run| !run.is_held());
+        let names: Vec<String> = starting.take(NAMED).map(Run::full_name).collect();
+        let more = (self.slots - self.held).saturating_sub(names.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let mut lines = Vec::new();
+        if !names.is_empty() {
+            lines.push(format!("{clock}  {:>3}  {}{more}", self.slots - self.held, names.join(", ")));
+        }
+        for run in self.runs.iter().filter(|run| run.is_held()) {
+            let what = match (run.ahead.will, run.ahead.starts) {
+                (Will::Skip, _) => "skipped".to_owned(),
+                (_, Some(time)) => format!("held until {}", time.with_timezone(self.at.offset()).format("%H:%M:%S")),
+                (_, None) => "held".to_owned(),
+            };
+            lines.push(format!("{clock}    -  {}: {what}: {}", run.full_name(), run.ahead.why));
+        }
+        let untold = self.held.saturating_sub(self.runs.iter().filter(|run| run.is_held()).count());
+        lines.extend((untold > 0).then(|| format!("{clock}    -  {untold} more are held")));
+        lines
+    }
+}
+
+impl Report for NextHour {
+    fn lines(&self) -> Vec<String> {
+        let held = if self.held > 0 { format!(", {} held or skipped", self.held) } else { String::new() };
+        let mut lines = vec![format!(
+            "The next hour, {} to {} ({}): {} of {}{held}.",
+            self.from.format("%a %F %H:%M"),
+            self.to.format("%H:%M"),
+            self.time_zone,
+            count(self.slots, "slot"),
+            count(self.cron_jobs, "CronJob")
+        )];
+        let fullest = self.fullest();
+        if !fullest.is_empty() {
+            let minute = |minute: &&Minute| format!("{} ({})", minute.at.format("%H:%M"), minute.slots);
+            lines.push(format!("The fullest minutes: {}.", fullest.iter().map(minute).collect::<Vec<_>>().join(", ")));
+        }
+        if !self.minutes.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(self.minutes.iter().flat_map(Minute::lines));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+use crate::cli::explain::tests::{facts, instant, job, name_of};
+
+fn known(name: &str, schedule: &str, spec: serde_json::Value) -> Known {
+    let mut change = json!({"metadata": {"name": name}, "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}});
+    change["spec"] = spec;
+    change["spec"]["schedule"] = schedule.into();
+    Known { facts: facts(&change, vec![]), events: Vec::new() }
+}
+
+#[test]
+fn minutes_have_their_slots_those_that_are_held_first() {
+    let mut all: Vec<Known> = (0..8).map(|number| known(&format!("c-{number}"), "30 * * * *", json!({}))).collect();
+    all.push(known("alone", "45 10 * * *", json!({})));
+    all.push(known("tomorrow", "0 2 * * *", json!({})));
+    let slot = "2026-11-22T10:00:00Z";
+    let active = json!([{"kind": "Job", "name": name_of(slot), "namespace": "shop", "uid": name_of(slot)}]);
+    let change = json!({
+        "spec": {"schedule": "*/30 * * * *", "concurrencyPolicy": "Forbid"},
+        "status": {"lastScheduleTime": slot, "active": active},
+    });
+    all.push(Known { facts: facts(&change, vec![job(slot, "cj", None)]), events: Vec::new() });
+    let hour = NextHour::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T10:05:00Z"));
+    let minutes: Vec<_> =
+        hour.minutes.iter().map(|minute| (minute.at.format("%H:%M").to_string(), minute.slots, minute.held)).collect();
+    let want = [("10:30".to_owned(), 9, 1), ("10:45".to_owned(), 1, 0), ("11:00".to_owned(), 1, 1)];
+    assert_eq!(minutes, want);
+    let blocker = name_of(slot);
+    let why = format!("{blocker} has to end first, and nothing says when it does (concurrencyPolicy is Forbid)");
+    assert_eq!(
+        hour.lines(),
+        [
+            "The next hour, Sun 2026-11-22 10:05 to 11:05 (UTC): 11 slots of 10 CronJobs, 2 held or skipped."
+                .to_owned(),
+            "The fullest minutes: 10:30 (9).".to_owned(),
+            String::new(),
+            "10:30    8  shop/c-0, shop/c-1, shop/c-2, shop/c-3, shop/c-4 and 3 more".to_owned(),
+            format!("10:30    -  shop/nightly: held: {why}"),
+            "10:45    1  shop/alone".to_owned(),
+            format!("11:00    -  shop/nightly: held: {why}"),
+        ]
+    );
+}
+
+#[test]
+fn a_full_minute_says_how_many_it_has() {
+    let all: Vec<Known> = (0..70).map(|number| known(&format!("c-{number}"), "30 * * * *", json!({}))).collect();
+    let hour = NextHour::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T10:05:00Z"));
+    assert_eq!((hour.minutes[0].slots, hour.minutes[0].runs.len()), (70, MOST));
+    assert!(hour.lines()[3].ends_with(" and 65 more"), "{:?}", hour.lines());
+}
