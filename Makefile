@@ -5,6 +5,7 @@ VERSIONED = -s -w -X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES) -X $(VERSION_PA
 	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 FIXTURE := tests/controlplane/bin/$(KUBERNETES)/controlplane
 KUBECTL := tests/controlplane/bin/$(KUBERNETES)/kubectl
+ETCDUTL := tests/controlplane/bin/$(KUBERNETES)/etcdutl
 export CONTROLPLANE_BIN ?= $(CURDIR)/$(FIXTURE)
 PAIRED := benches/paired/bin/paired
 CONFORMANCE := tests/conformance/bin
@@ -36,7 +37,7 @@ KREW_VERSION := v0.4.3
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure hostile soak mutants bench bench-size
 .PHONY: pods-test oracle mutations vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
-.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test instances-test scale
+.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test handover-test instances-test scale
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: crates public-api conformance-apiserver
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
@@ -206,7 +207,7 @@ install-test: fixture build $(TOOLS)/bin/helm ## README's ways to install; helm 
 	tests/install/run
 
 # A table, after a quarter of an hour; RESTORE_MINUTES=3 for less.
-restore-test: fixture build ## etcd restored from a backup under load: what ran twice, and what was lost
+restore-test: fixture build $(ETCDUTL) ## etcd restored from a backup under load: what ran twice, and what was lost
 	tests/restore/run
 
 # Tables beside the in-tree controller; SCALE=size, running or requests chooses.
@@ -214,13 +215,17 @@ SCALE ?= requests
 scale: fixture build ## What 100,000 CronJobs cost, due to running, requests per run
 	tests/scale/run $(SCALE)
 
-# A table beside the in-tree controller, after twelve minutes; tests/outages/run OUTAGE measures one.
+# A table beside the in-tree controller, after forty minutes; tests/outages/run OUTAGE measures one.
 outage-test: fixture build ## Outages of the API server and of etcd: how soon CronJobs run again
 	tests/outages/run
 
 # A table, after seven minutes; tests/recovery/run CASE runs one.
 recovery-test: fixture build ## Crashes, refusals and manual Jobs: what ran twice, or beside another
 	tests/recovery/run
+
+# A table, after eight minutes.
+handover-test: fixture build ## Hand-overs beside the in-tree controller: whose Jobs ran
+	tests/handover/run
 
 # A table, after ten minutes.
 instances-test: fixture build ## Three instances: one rolled, one killed, namespaces moved; whether each slot ran once
@@ -289,6 +294,10 @@ $(KUBECTL): tests/controlplane/go.mod tests/controlplane/go.sum
 	hack/upstream-module $(KUBERNETES) tests/controlplane $(@D)
 	cd tests/controlplane && CGO_ENABLED=0 go build $(call over,$(@D)) -o $(CURDIR)/$@ -ldflags "$(VERSIONED)" \
 		k8s.io/kubernetes/cmd/kubectl
+
+# The other half of the guide to a restore: of the same release as the fixture's etcd.
+$(ETCDUTL): tests/restore/go.mod tests/restore/go.sum
+	cd tests/restore && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$@ go.etcd.io/etcd/etcdutl/v3
 
 # The manual pages, generated from the declarations of the flags.
 MAN ?= target/man

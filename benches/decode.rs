@@ -43,7 +43,9 @@ fn all(c: &mut Criterion) {
     let parent = CronJob::decode(&cron_job, &Interner::default()).expect("the object is well formed");
     let slot = chrono::DateTime::from_timestamp(1_795_000_020, 0).unwrap_or_default();
     c.bench_function("job_from_template", |b| {
-        b.iter(|| job_from_template(black_box(&parent), slot, Zone::UTC, None).expect("the template makes a Job"));
+        b.iter(|| {
+            job_from_template(black_box(&parent), slot, Zone::UTC, None, None).expect("the template makes a Job")
+        });
     });
 }
 

@@ -13,9 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock};
-use chrono::TimeDelta;
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all, select_all};
+use futures::future::{BoxFuture, join_all};
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -68,11 +67,11 @@ pub use self::replica::{Replica, ReplicaObserver, run_replica};
 use self::runtimes::{Background, run_on};
 
 /// How long status writes and Events wait at most while the Jobs of due slots are created, so that these do not share the API
-/// server with them. Several times what the Jobs of a second of `spread` take; in a larger burst the Jobs go first anyway. A
-/// create that takes longer, for example because of a webhook, does not hold up the statuses of others.
+/// server with them. Several times what the Jobs of a second of `spread` take; in a larger burst the Jobs go first anyway. A longer
+/// create, for example because of a webhook, does not hold up the statuses of others.
 const PAUSE_AT_DUE: Duration = Duration::from_millis(250);
 
-/// How many events may wait to be written: a burst of thousands of CronJobs records as many at once.
+/// How many events may wait: a burst of thousands of CronJobs records as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
 
 /// How many events are written concurrently once no more urgent work is left: the next burst may come within a minute.
@@ -404,7 +403,6 @@ impl ControllerContext {
             stats_set: self.cron_job_metrics.as_ref().map(stats_set),
             local_zone: local_zone().0,
             publish: config.publish,
-            schedule_delta: TimeDelta::zero(),
         });
         controller.stand_by();
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
@@ -478,13 +476,6 @@ impl Controllers {
             }
         };
         unless_one_ends(&mut informers, led).await
-    }
-
-    /// Waits until the caches of a controller are synced. A replica that cannot work yet leaves the lease to one that can: after an
-    /// outage, to the one that has its caches.
-    async fn can_work(&self) {
-        let synced = self.instances.iter().map(|instance| instance.synced().boxed());
-        let _ = select_all(synced).await;
     }
 
     /// Works until `stop`, then writes the pending events while time remains and this process leads. No more events follow.

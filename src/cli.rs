@@ -2,7 +2,7 @@
 //!
 //! Guarantees: pure modules compute every answer, with the time passed in. They use the parser, the slot search and the
 //! `reconcile` of the controller, so that an answer matches the controller's behaviour. Only `trigger`, `suspend`, `resume`,
-//! `freeze`, `thaw`, `backfill`, `migrate handover` and `migrate takeback` write to a cluster.
+//! `freeze`, `thaw`, `backfill` and, of `migrate`, `handover`, `takeback` and `skip-missed` write to a cluster.
 //! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
 pub mod backfill;
@@ -78,6 +78,8 @@ pub enum Command {
     MigrateCheck(Scope, migrate::Account, ControllerFlags, Format),
     /// Hand CronJobs over to this controller, or take them back.
     Handover(Scope, migrate::Request, ControllerFlags, Format),
+    /// Let no slot of CronJobs before a time count.
+    SkipMissed(Scope, migrate::skip_missed::Request, ControllerFlags, Format),
     /// Start a Job of a CronJob.
     Trigger(Target, Box<trigger::Request>),
     /// Suspend a CronJob, or resume it.
@@ -190,17 +192,17 @@ pub fn run(
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
         Command::MigrateCheck(scope, account, flags, format) => {
-            let findings = wait(migrate::check(scope, account, flags, clock))?;
-            Ok(Answer { text: render(&findings, *format), is_good: findings.changes_nothing() })
+            judged(migrate::check(scope, account, flags, clock), *format, migrate::Findings::changes_nothing)
         }
         Command::Handover(scope, request, flags, format) => {
-            let handovers = wait(migrate::hand_over(scope, request, flags, clock))?;
-            Ok(Answer { text: render(&handovers, *format), is_good: handovers.is_good() })
+            judged(migrate::hand_over(scope, request, flags, clock), *format, migrate::Changes::is_good)
+        }
+        Command::SkipMissed(scope, request, flags, format) => {
+            judged(migrate::skip_missed(scope, request, flags, clock), *format, migrate::Changes::is_good)
         }
         Command::Trigger(target, request) => wait(trigger::trigger(target, request, clock, print)),
         Command::SetFrozen(scope, request, flags, format) => {
-            let outcome = wait(freeze::set_frozen(scope, request, flags, clock))?;
-            Ok(Answer { text: render(&outcome, *format), is_good: outcome.is_good() })
+            judged(freeze::set_frozen(scope, request, flags, clock), *format, freeze::Outcome::is_good)
         }
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
@@ -233,6 +235,16 @@ fn checked(
     let report = check::check_by(&sources, &policies, rules, clock.now());
     let report = report.leaving_out(left_out).without(&unreadable);
     Ok(Answer { text: report.render(format), is_good: !report.fails(rules) })
+}
+
+/// A report that decides the exit code.
+fn judged<T: Report>(
+    work: impl Future<Output = Result<T, CliError>>,
+    format: Format,
+    is_good: fn(&T) -> bool,
+) -> Result<Answer, CliError> {
+    let report = wait(work)?;
+    Ok(Answer { text: render(&report, format), is_good: is_good(&report) })
 }
 
 fn report<T: Report>(work: impl Future<Output = Result<T, CliError>>, format: Format) -> Result<Answer, CliError> {

@@ -45,6 +45,7 @@ use tower::{BoxError, Service};
 use tracing::info;
 
 use self::cert_reload::Rereading;
+pub(crate) use self::connection::ConnectionError;
 pub use self::deadline::{DeadlineError, REQUEST_DEADLINE, ReadInPieces};
 pub use self::observe::{RequestObserver, Unobserved};
 pub use self::read_only::{ReadOnlyError, read_only};

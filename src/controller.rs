@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -43,7 +43,6 @@ use crate::workqueue::{Priority, WorkQueue};
 mod concurrency_limiter;
 mod conditions;
 pub mod control;
-mod controller_hooks;
 pub mod cron_job_metrics;
 pub(crate) mod cron_job_stats;
 mod decision_log;
@@ -62,25 +61,23 @@ pub mod reconcile;
 pub mod retained;
 mod retry;
 pub mod status;
-pub mod sync;
+mod sync;
 mod takeover;
 pub mod template_budget;
 mod warnings;
 
 use concurrency_limiter::{ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl, Patience};
-use controller_hooks::ControllerHooks;
 use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use heartbeat::Heartbeat;
-use memory::{Memories, Recollection};
+use memory::Memories;
 use namespaces::Namespaces;
-use observation::{Observation, Ownership};
+use observation::{Observation, Ownership, Recalled};
 pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
-use sync::sync_cron_job;
 use takeover::Takeover;
 use template_budget::TemplateBudget;
 
@@ -122,9 +119,6 @@ pub struct Parts<C> {
     pub local_zone: Zone,
     /// Which annotations are written about each CronJob.
     pub publish: Publish,
-    /// The delay between a slot and the requeue of its key. Upstream adds 100 ms because clocks differ. Here one clock
-    /// decides, so the default is zero.
-    pub schedule_delta: TimeDelta,
 }
 
 /// The CronJob controller. Matches upstream `ControllerV2`.
@@ -341,25 +335,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let signal = outcome.as_ref().map_or(Signal::Neutral, |outcome| retry::signal(outcome, start.elapsed()));
         self.adjust_limits(key, attempt, signal);
         match outcome {
-            Ok(Outcome::Done) => {
-                self.parts.queue.forget(key);
-                self.wait_for_the_past(key);
-                decision_log::done();
-            }
-            Ok(Outcome::Again) => self.requeue_at_once(key, "more Jobs to look for"),
             // The template budget enqueues the key again.
             Ok(Outcome::AwaitTemplate) => {}
-            Ok(Outcome::Requeue(requeue)) => {
-                self.parts.queue.forget(key);
-                self.requeue_at_slot(key, requeue.slot);
-            }
-            Ok(Outcome::SettleLater { next }) => {
-                self.requeue_at_once(key, "status to write");
-                if let Some(next) = next {
-                    self.requeue_at_slot(key, next.slot);
-                }
-            }
             Ok(Outcome::Failed(failure)) => self.retry(key, &failure),
+            Ok(outcome) => self.requeue(key, &outcome),
             Err(_) => {
                 self.back_off_after_panic(key);
                 self.keep_next_slot(key);
@@ -391,35 +370,31 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         };
         // Before the Jobs are looked at: once the wait is over, the store shows what it waited for.
         let takeover_wait = self.takeover.wait(&key.namespace);
-        let recollection = self.recall(cached);
-        let jobs = self.get_jobs_to_be_reconciled(&recollection);
-        let cron_job = recollection.cron_job.in_its_namespace(restriction.as_ref());
-        let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
-        observation.view_is_suspect = recollection.is_suspect || recollection.confirmed < epoch;
+        let mut observation = self.recall(&cached, epoch);
+        observation.jobs = self.get_jobs_to_be_reconciled(&observation);
+        observation.cron_job = observation.cron_job.in_its_namespace(restriction.as_ref());
         observation.publish = self.parts.publish;
-        let is_shared = self.parts.manage == Manage::Annotated;
+        let is_shared = self.is_shared();
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        observation.open_creates_wait = takeover_wait.max(recollection.open_creates_wait);
-        observation.recalled = recollection.recalled;
+        let repeated = observation.recalled.pending_create.and_then(|pending| pending.repeated_wait());
+        let open_creates_wait = observation.open_creates_wait.max(repeated);
+        observation.open_creates_wait = takeover_wait.max(observation.open_creates_wait);
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
-        if recollection.timed_out {
-            observation.patience = Patience::Longest;
-        }
-        let (hooks, now) = (ControllerHooks { controller: self, epoch }, self.parts.clock.now());
-        let outcome = self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await);
-        if let Some(wait) = recollection.open_creates_wait {
-            // Its history is pruned then.
+        let had_timed_out = observation.patience == Patience::Longest;
+        let outcome = self.sync_cron_job(observation, epoch, self.parts.clock.now()).await;
+        if let Some(wait) = open_creates_wait.filter(|_| !matches!(outcome, Outcome::Failed(_))) {
+            // Its history is pruned then. A failure is retried anyway.
             self.parts.queue.add_after(key.clone(), wait.to_std().unwrap_or_default());
         }
-        self.remember_patience(key, &outcome, recollection.timed_out);
+        self.remember_patience(key, &outcome, had_timed_out);
         outcome
     }
 
-    fn recall(&self, cached: Arc<CronJob>) -> Recollection {
-        let namespace = Arc::clone(&cached.name.namespace);
-        self.memories.recall(cached, || self.parts.jobs.last_resource_version(&namespace).unwrap_or_default())
+    fn recall(&self, cached: &Arc<CronJob>, epoch: u64) -> Observation {
+        let shown = || self.parts.jobs.last_resource_version(&cached.name.namespace).unwrap_or_default();
+        self.memories.recall(cached, self.parts.local_zone, epoch, shown)
     }
 
     /// After a request timed out, the next attempt gets more time.
@@ -439,7 +414,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// The last sync of a CronJob that left the store. If it may have been released to kube-controller-manager, its
     /// pending status is still written: no other process knows of the Jobs started here.
     async fn sync_deleted(&self, key: &ObjectName) -> Outcome {
-        if self.parts.manage == Manage::Annotated
+        if self.is_shared()
             && let Some(uid) = self.memories.pending(key)
         {
             match self.settle_released(key, &uid).await {
@@ -463,14 +438,19 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.parts.manage.takes(&mut CronJob::clone(&live)) {
             return Outcome::Failed(Failure::HandedOverAgain(key.clone()));
         }
-        let recollection = self.recall(live);
-        let jobs = self.get_jobs_to_be_reconciled(&recollection);
-        let mut observation = Observation::new(recollection.cron_job, jobs, self.parts.local_zone);
-        observation.ownership = Ownership::Released { begun: recollection.begun.map(|begun| begun.slot) };
-        observation.recalled.carried = recollection.recalled.carried;
-        let hooks = ControllerHooks { controller: self, epoch: self.epoch.load(Ordering::Relaxed) };
-        let now = self.parts.clock.now();
-        self.apply(sync_cron_job(&self.parts.control, &hooks, observation, now).await)
+        let (epoch, now) = (self.epoch.load(Ordering::Relaxed), self.parts.clock.now());
+        let known = self.recall(&live, epoch);
+        let jobs = self.get_jobs_to_be_reconciled(&known);
+        let mut observation = Observation::new(known.cron_job, jobs, self.parts.local_zone);
+        observation.ownership = Ownership::Released { begun: known.recalled.begun };
+        observation.recalled.carried = known.recalled.carried;
+        let unanswered = known.recalled.pending_create.and_then(|pending| pending.wait);
+        let outcome = self.sync_cron_job(observation, epoch, now).await;
+        match unanswered.max(known.open_creates_wait) {
+            // Its Job may still come.
+            Some(wait) if matches!(outcome, Outcome::Done) => Outcome::Requeue(now + wait),
+            _ => outcome,
+        }
     }
 
     /// The children of the CronJob, by controller UID, in a stable order. The list includes Jobs created here
@@ -478,8 +458,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// the watch shows in between would otherwise be in neither.
     ///
     /// Matches upstream `getCronJobJobsByIndexer`, which has no order.
-    fn get_jobs_to_be_reconciled(&self, recollection: &Recollection) -> Vec<Arc<Job>> {
-        let Recollection { cron_job, created, deleted, .. } = recollection;
+    fn get_jobs_to_be_reconciled(&self, observation: &Observation) -> Vec<Arc<Job>> {
+        let Observation { cron_job, recalled: Recalled { created, deleted, .. }, .. } = observation;
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
@@ -495,6 +475,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         jobs
     }
 
+    /// Whether another controller reconciles the CronJobs too, so that one may be released while its Job is being created.
+    fn is_shared(&self) -> bool {
+        self.parts.manage == Manage::Annotated
+    }
+
     fn enqueue(&self, key: ObjectName, why: &'static str) {
         if !self.stands_by() {
             decision_log::queued(&key, why);
@@ -502,16 +487,25 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    fn requeue_at_once(&self, key: &ObjectName, why: &'static str) {
+    /// Requeues a key whose sync succeeded.
+    fn requeue(&self, key: &ObjectName, outcome: &Outcome) {
         self.parts.queue.forget(key);
-        decision_log::requeued(why);
-        self.parts.queue.add(key.clone());
-    }
-
-    fn requeue_at_slot(&self, key: &ObjectName, slot: DateTime<Utc>) {
-        let due = self.time_of(slot);
-        decision_log::requeued_at(due);
-        self.parts.queue.add_at(key.clone(), due);
+        let at_once = match outcome {
+            Outcome::Again => Some("more Jobs to look for"),
+            Outcome::SettleLater { .. } => Some("status to write"),
+            _ => None,
+        };
+        if let Some(why) = at_once {
+            decision_log::requeued(why);
+            self.parts.queue.add(key.clone());
+        }
+        if let Some(slot) = outcome.next_slot() {
+            decision_log::requeued_at(slot);
+            self.parts.queue.add_at(key.clone(), slot);
+        } else if at_once.is_none() {
+            self.wait_for_the_past(key);
+            decision_log::done();
+        }
     }
 
     /// Sets a timer that is due only if the wall clock is set back: a policy may have ended the schedule, and a clock that
@@ -521,11 +515,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.parts.cron_jobs.get(key).is_some_and(|cron_job| may_return(&self.in_its_namespace(cron_job))) {
             self.parts.queue.add_at(key.clone(), DateTime::<Utc>::MAX_UTC);
         }
-    }
-
-    /// When the key of a slot is requeued.
-    fn time_of(&self, slot: DateTime<Utc>) -> DateTime<Utc> {
-        slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot)
     }
 
     /// Drops everything about a deleted CronJob.

@@ -15,6 +15,7 @@ pub(crate) mod guard;
 pub mod job_controller;
 pub mod kubeconfig;
 pub mod kubelet;
+mod lease;
 pub mod live_terminal;
 pub mod manifests;
 pub mod objects;
@@ -137,6 +138,8 @@ async fn run_cluster(
     if !apply(&server, &config.controllers, manifests, is_found).await? && !config.filenames.is_empty() {
         output.say("The files of -f are not applied, because --data-dir has a state already; use kubectl apply -f.");
     }
+
+    lease::hold(&server, running, &clock).await?;
 
     // Manifests that cannot be applied leave no state behind.
     let saving = data_dir.as_ref().map_or_else(|| Ok(Saving::none(&server)), |data_dir| data_dir.record(&server))?;

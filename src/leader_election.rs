@@ -36,7 +36,9 @@ use self::decision::{Action, ElectorIdentity, Knowledge, ObservedLease, may_rene
 use self::leadership::Term;
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
-pub use self::instances::{CONTROLLERS_ANNOTATION, Conflict, Coverage, LeaseObservations, NAMESPACES_ANNOTATION};
+pub use self::instances::{
+    CONTROLLERS_ANNOTATION, Conflict, Coverage, LeaseObservations, MANAGE_ANNOTATION, NAMESPACES_ANNOTATION,
+};
 pub use self::leadership::{Gate, HealthzAdaptor, Leadership, Takeover, TimeLeft};
 pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
 pub use self::open_creates::{LONGEST_CREATE, OPEN_CREATES};

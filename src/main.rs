@@ -105,7 +105,7 @@ fn run_shadow(config: ShadowConfig) -> ExitCode {
     let is_live = stderr().is_terminal();
     // On a terminal, the line with the progress says what fails.
     let logging = if is_live { Ok(()) } else { logging::init(0, LogFormat::Text) };
-    let live = is_live.then(|| Box::new(replace_line) as Box<dyn FnMut(&PlainText) + Send>);
+    let live = is_live.then(|| Box::new(cli::output::replace_line) as Box<dyn FnMut(&PlainText) + Send>);
     let mut found = None;
     let ended = until_stopped(logging, &mut Builder::new_multi_thread(), async |stop| {
         found = Some(shadow::run(config, live, stop).await?);
@@ -115,15 +115,6 @@ fn run_shadow(config: ShadowConfig) -> ExitCode {
         Some(found) => answered(&found, ended),
         None => ended,
     }
-}
-
-/// Replaces the line of the terminal on which the cursor is; the text has no line end but its last.
-fn replace_line(text: &PlainText) {
-    let mut terminal = stderr();
-    let width = rustix::termios::tcgetwinsize(&terminal).map_or(80, |size| usize::from(size.ws_col).max(1));
-    let line: String = text.trim_end().chars().take(width - 1).collect();
-    // Nothing is left to show on a terminal that is gone.
-    let _ = write!(terminal, "\r\x1b[K{line}").and_then(|()| terminal.flush());
 }
 
 /// Runs `work` on this runtime until it ends; the first signal cancels the token that it gets.

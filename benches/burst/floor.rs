@@ -99,7 +99,7 @@ pub async fn writes(
     for Slot { namespace, name, .. } in slots {
         let key = (namespace.clone(), name.clone());
         let cron_job = cron_jobs.remove(&key).ok_or_else(|| format!("CronJob {name} was not listed"))?;
-        let job = job_from_template(&cron_job, slot, Zone::UTC, None).map_err(|why| why.to_string())?;
+        let job = job_from_template(&cron_job, slot, Zone::UTC, None, None).map_err(|why| why.to_string())?;
         let create = Request::post(format!("/apis/batch/v1/namespaces/{namespace}/jobs"))
             .header("content-type", "application/json")
             .header("accept", "application/json");

@@ -4,21 +4,25 @@
 //! Its requests follow `pkg/controller/cronjob/cronjob_controller.go` of v1.20: pages of 500, and one status update for
 //! each CronJob and sweep, even without a change. For a due CronJob follow the Job, its Event and another status
 //! update. All requests pass through one client with kube-controller-manager's 20 requests a second. The decisions are
-//! this crate's own `reconcile`, so that the comparison covers only the requests.
+//! this crate's own `sync`, so that the comparison covers only the requests.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use apimachinery::clock::{SharedClock, SystemClock};
+use chrono::{SecondsFormat, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
-use cronjob_controller::api::{Interner, Object, Uid};
+use cronjob_controller::api::{ControllerKind, EventType, Interner, Manage, Object, Publish};
+use cronjob_controller::cache::Store;
 use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
-use cronjob_controller::controller::observation::Observation;
-use cronjob_controller::controller::plan::{Event, Settlement, StatusWrite};
-use cronjob_controller::controller::sync::{SyncHooks, sync_cron_job};
+use cronjob_controller::controller::plan::{Event, StatusWrite};
+use cronjob_controller::controller::{Controller, Parts};
+use cronjob_controller::events::{EventRecorder, ObjectReference};
+use cronjob_controller::metrics::ControllerMetrics;
+use cronjob_controller::workqueue::{Config, WorkQueue};
 use http::{Method, Request};
+use prometheus::Registry;
 use schedule::Zone;
 use serde::Deserialize;
 use serde_json::json;
@@ -46,51 +50,58 @@ pub async fn run(kubeconfig: &Path, flags: &[String]) -> Result<(), String> {
 }
 
 async fn sync_all(client: &kube::Client, control: &RealControl) -> Result<(), String> {
-    let mut by_owner: HashMap<Uid, Vec<Arc<Job>>> = HashMap::new();
+    // Without scopes they are synced.
+    let (cron_jobs, jobs) = (Arc::new(Store::new([])), Arc::new(Store::new([])));
     for job in list_all::<Job>(client, "/apis/batch/v1/jobs").await? {
-        if let Some(owner) = job.controller_uid().cloned() {
-            by_owner.entry(owner).or_default().push(Arc::new(job));
-        }
+        jobs.upsert(job);
     }
+    let (clock, diary): (SharedClock, _) = (Arc::new(SystemClock), Arc::new(Diary::default()));
+    let controller = Controller::new(Parts {
+        controller_kind: ControllerKind::CronJob,
+        manage: Manage::All,
+        queue: WorkQueue::new(Config::new("polling", Arc::clone(&clock))),
+        cron_jobs: Arc::clone(&cron_jobs),
+        jobs,
+        name_conflicts: None,
+        namespaces: None,
+        control: control.clone(),
+        recorder: Arc::clone(&diary) as _,
+        clock,
+        metrics: ControllerMetrics::register(&Registry::new()).map_err(|why| why.to_string())?,
+        stats_set: None,
+        local_zone: Zone::UTC,
+        publish: Publish::default(),
+    });
+    // Each sync writes its status itself.
+    controller.queue().shut_down();
     for cron_job in list_all::<CronJob>(client, "/apis/batch/v1/cronjobs").await? {
         let name = cron_job.name.clone();
-        let jobs = by_owner.remove(&cron_job.uid).unwrap_or_default();
-        if let Err(why) = sync_one(client, control, cron_job, jobs).await {
-            eprintln!("{name}: {why}");
+        let unchanged = StatusWrite { status: cron_job.status.clone(), base: Arc::new(cron_job) };
+        match control.update_status(&name, &unchanged, Patience::Usual).await {
+            Ok(updated) => drop(cron_jobs.upsert(CronJob::clone(&updated))),
+            Err(why) => {
+                eprintln!("{name}: {why}");
+                continue;
+            }
+        }
+        controller.sync(&name).await;
+        let events = std::mem::take(&mut *diary.0.lock().unwrap());
+        for event in events {
+            if let Err(why) = post(client, &unchanged.base, &event).await {
+                eprintln!("{name}: {why}");
+            }
         }
     }
     Ok(())
 }
 
-async fn sync_one(
-    client: &kube::Client,
-    control: &RealControl,
-    cron_job: CronJob,
-    jobs: Vec<Arc<Job>>,
-) -> Result<(), String> {
-    let now = Utc::now();
-    let unchanged = StatusWrite { status: cron_job.status.clone(), base: Arc::new(cron_job) };
-    let updated = control
-        .update_status(&unchanged.base.name, &unchanged, Patience::Usual)
-        .await
-        .map_err(|why| why.to_string())?;
-    let diary = Diary::default();
-    let report = sync_cron_job(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
-    for event in diary.events.into_inner().unwrap().into_iter().chain(report.events) {
-        post(client, &report.cron_job, &event).await?;
-    }
-    Ok(())
-}
-
-/// Collects the events of one sync's decision.
+/// Collects the Events of one sync.
 #[derive(Default)]
-struct Diary {
-    events: Mutex<Vec<Event>>,
-}
+struct Diary(Mutex<Vec<Event>>);
 
-impl SyncHooks for Diary {
-    fn decided(&self, _: &Observation, settlement: &mut Settlement, _: DateTime<Utc>) {
-        self.events.lock().unwrap().append(&mut settlement.events);
+impl EventRecorder for Diary {
+    fn event(&self, _: &ObjectReference, type_: EventType, reason: &'static str, message: String) {
+        self.0.lock().unwrap().push(Event { type_, reason, message });
     }
 }
 

@@ -156,7 +156,8 @@ pub struct TemplateError {
     pub source: serde_json::Error,
 }
 
-/// The body of the create request for the Job of `slot`. `local` is the process's zone, as for [`CronJob::timing`]. With
+/// The body of the create request for the Job of `slot`, which the controller starts, or the backfill of that id: its Job has a
+/// label, and as for [`manual_job`], its owner blocks no deletion. `local` is the process's zone, as for [`CronJob::timing`]. With
 /// `slot-in-pod`, the Pods are told of the slot and of `traceparent`.
 ///
 /// Matches upstream `utils.go` `getJobFromTemplate2`, with two differences on the wire that the server makes up for:
@@ -166,31 +167,6 @@ pub struct TemplateError {
 /// When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or annotations
 /// are not maps of strings.
 pub fn job_from_template(
-    cron_job: &CronJob,
-    slot: DateTime<Utc>,
-    local: Zone,
-    traceparent: Option<&str>,
-) -> Result<Vec<u8>, TemplateError> {
-    of_slot(cron_job, slot, local, None, traceparent)
-}
-
-/// The body of the create request for the Job of `slot` that the backfill `id` starts: that of [`job_from_template`] with
-/// the label of the backfill. As for [`manual_job`], the owner blocks no deletion.
-///
-/// # Errors
-/// As [`job_from_template`].
-pub fn backfill_job(
-    cron_job: &CronJob,
-    slot: DateTime<Utc>,
-    local: Zone,
-    id: &str,
-    traceparent: Option<&str>,
-) -> Result<Vec<u8>, TemplateError> {
-    of_slot(cron_job, slot, local, Some(id), traceparent)
-}
-
-/// The same for the controller, or for a backfill, whose Job blocks no deletion of its owner.
-fn of_slot(
     cron_job: &CronJob,
     slot: DateTime<Utc>,
     local: Zone,

@@ -31,6 +31,11 @@ impl Namespace {
     pub fn key(name: &Arc<str>) -> ObjectName {
         ObjectName { namespace: "".into(), name: Arc::clone(name) }
     }
+
+    /// Whether it leaves the same slots as another version.
+    pub fn leaves_the_same_slots(&self, other: &Self) -> bool {
+        Restriction::is_same(self.restriction.as_deref(), other.restriction.as_deref())
+    }
 }
 
 impl Object for Namespace {

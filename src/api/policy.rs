@@ -66,7 +66,7 @@ pub struct PolicyReading {
     edits: Edits,
     /// How long after its slot a Job may start.
     offset: TimeDelta,
-    /// That of the object's Namespace, which is part of `policy` then.
+    /// What the object's Namespace says, which is part of `policy` then.
     restricted: Option<restriction::Restricted>,
 }
 
@@ -382,6 +382,14 @@ fn read<T, E: ToString>(
         return Err(refused(&format!("it has {} bytes, and at most {most} are read", text.len())));
     }
     parse(text).map(Some).map_err(|cause| refused(&cause.to_string()))
+}
+
+/// Reads the value of [`NOT_BEFORE`] or of [`NOT_AFTER`] alone, if there is one.
+///
+/// # Errors
+/// As for all policies of the object.
+pub fn read_time(annotation: &'static str, value: Option<&str>) -> Result<Option<DateTime<Utc>>, PolicyError> {
+    read(annotation, value, time)
 }
 
 fn quoted(text: &str) -> Box<str> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::ControllerKind;
 use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use super::job_changes::JobChanges;
-use super::job_template::{JobTemplate, LONGEST_KEPT, backfill_job, job_from_template, manual_job};
+use super::job_template::{JobTemplate, LONGEST_KEPT, job_from_template, manual_job};
 use super::policy::{DUE_TIME, SLOT_IN_POD, SPREAD, TRACEPARENT};
 use super::{Interner, Object, ObjectName, Uid};
 
@@ -47,7 +47,7 @@ fn fields_this_crate_does_not_know_reach_the_job() {
         },
     });
     let slot = "2026-11-20T17:50:00Z".parse().unwrap();
-    let body = job_from_template(&cron_job(&spec), slot, Zone::UTC, None).unwrap();
+    let body = job_from_template(&cron_job(&spec), slot, Zone::UTC, None, None).unwrap();
     let expected = json!({
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {
@@ -85,13 +85,13 @@ fn pods_are_told_of_their_slot_and_the_rest_of_the_spec_passes_as_text() {
         ("2026-11-20T02:00:00+05:45", Zone::load("Asia/Kathmandu", Zone::UTC).unwrap().rfc3339(told.due(slot)));
     assert_ne!(due, scheduled);
     let (trace, pressed) = ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "2026-11-20T23:35:00+05:45");
-    let regular = |of: &CronJob, trace| job_from_template(of, slot, Zone::UTC, trace).unwrap();
+    let regular = |of: &CronJob, trace| job_from_template(of, slot, Zone::UTC, None, trace).unwrap();
     let table = [
         ("a regular run", regular(&told, None), json!([scheduled, due, null])),
         ("one that is traced", regular(&told, Some(trace)), json!([scheduled, due, trace])),
         (
             "a backfill",
-            backfill_job(&told, slot, Zone::UTC, "id", Some(trace)).unwrap(),
+            job_from_template(&told, slot, Zone::UTC, Some("id"), Some(trace)).unwrap(),
             json!([scheduled, due, trace]),
         ),
         (
@@ -127,7 +127,7 @@ fn pods_are_told_of_their_slot_and_the_rest_of_the_spec_passes_as_text() {
 fn a_template_that_makes_no_job_names_its_cron_job() {
     let bad = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": { "metadata": { "labels": { "a": 1 } } } }));
     let slot = "2026-11-20T17:50:00Z".parse().unwrap();
-    let error = job_from_template(&bad, slot, Zone::UTC, None).unwrap_err().to_string();
+    let error = job_from_template(&bad, slot, Zone::UTC, None, None).unwrap_err().to_string();
     assert!(error.starts_with("make Job from the template of CronJob default/hello: "), "{error}");
 }
 
@@ -270,7 +270,7 @@ fn cached_record_keeps_a_short_template_and_the_digest_of_a_long_one() {
     {
         assert_ne!(one.spec, other.spec, "a changed template of the same length");
     }
-    let error = job_from_template(&cached, "2026-11-20T17:50:00Z".parse().unwrap(), Zone::UTC, None).unwrap_err();
+    let error = job_from_template(&cached, "2026-11-20T17:50:00Z".parse().unwrap(), Zone::UTC, None, None).unwrap_err();
     assert!(error.to_string().contains("the template was not read"), "{error}");
     assert!(size_of::<JobTemplate>() <= 16, "no larger than the text alone");
 }

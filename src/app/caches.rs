@@ -1,4 +1,4 @@
-//! Whether the caches show the server's present state, for `/readyz`.
+//! Whether the caches show the server's present state, for `/readyz`, and whether a replica can work yet, for the lease.
 //!
 //! Guarantees: a process is not ready before the first list of everything it works on, nor while one of its caches has had
 //! no news for [`STALE_AFTER`]. Such a cache may still be right, but the process cannot know.
@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ControllerInstance;
+use futures::FutureExt as _;
+use futures::future::{join_all, select_all};
+
+use super::{ControllerInstance, Controllers};
 use crate::api::Object;
 use crate::cache::Store;
 use crate::controller::namespaces::Namespaces;
@@ -16,6 +19,9 @@ use crate::server::HealthCheck;
 /// From this age on a cache may be stale. API servers send a bookmark every minute. A watch that stays silent for three
 /// minutes is reopened, and its first bookmark comes within another minute.
 const STALE_AFTER: Duration = Duration::from_secs(300);
+
+/// For how long more the caches of the other controllers are waited for.
+const OTHER_CACHES: Duration = Duration::from_secs(10);
 
 /// The state of the caches at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +53,16 @@ impl Caches {
     }
 }
 
+impl Controllers {
+    /// Waits until the caches are synced: all but those of kinds that are not served, or ten seconds after those of the first
+    /// controller. A replica that cannot work yet leaves the lease to one that can: after an outage, to the one that has its caches.
+    pub(super) async fn can_work(&self) {
+        select_all(self.instances.iter().map(|instance| instance.synced().boxed())).await;
+        let others = self.instances.iter().map(ControllerInstance::synced_or_unserved);
+        let _ = tokio::time::timeout(OTHER_CACHES, join_all(others)).await;
+    }
+}
+
 impl ControllerInstance {
     /// Waits until its caches are synced, but for namespaces that may not be read.
     pub(super) async fn synced(&self) {
@@ -54,6 +70,15 @@ impl ControllerInstance {
         self.jobs.wait_for_readable_scopes().await;
         if let Some(namespaces) = &self.namespaces {
             namespaces.synced().await;
+        }
+    }
+
+    /// The same, or until the server says that it does not serve its kind.
+    pub(super) async fn synced_or_unserved(&self) {
+        tokio::select! {
+            biased;
+            () = self.synced() => {}
+            () = self.cron_jobs.wait_until_unserved() => {}
         }
     }
 

@@ -25,6 +25,7 @@ impl Config {
     /// What an instance with these settings works on.
     pub fn coverage(&self) -> Coverage {
         Coverage::new(self.controllers.iter().map(|controller_kind| controller_kind.name), &self.namespaces)
+            .managing(self.manage)
     }
 }
 

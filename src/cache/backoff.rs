@@ -1,9 +1,10 @@
 //! How long to wait after a failure: with jitter, growing, and reset after a while. Pure: the time is an argument.
 //!
 //! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds. The wait doubles with every further failure up to
-//! 30 to 60 seconds, or 4 to 8 where the server refuses, which it may do only until it knows a role. After two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8
-//! seconds, however long it has been: a refusal costs it next to nothing, and the first answer after an outage decides when due
-//! slots start.
+//! 30 to 60 seconds, or 4 to 8 where it may pass at any moment: the server refuses, which it may do only until it knows a role, or an
+//! answer does not come in time. After two minutes without a failure it starts over. A server that is away is asked again after 0.4
+//! to 0.8 seconds, however long it has been: a refused connection costs it next to nothing, and the first answer after an outage
+//! decides when due slots start.
 //!
 //! Matches client-go `tools/cache/reflector.go` (`defaultBackoff…`) and apimachinery's `wait.Backoff.DelayWithReset`, but for a
 //! server that is away.
@@ -19,8 +20,8 @@ const RESET: Duration = Duration::from_secs(120);
 /// Half of the longest wait for a server that is away.
 const AWAY: Duration = Duration::from_millis(400);
 
-/// Half of the longest wait where the server refuses.
-const REFUSED: Duration = Duration::from_secs(4);
+/// Half of the longest wait for what may pass at any moment.
+const PASSING: Duration = Duration::from_secs(4);
 
 /// The longest wait a server may ask for; with a mistaken, longer Retry-After the cache would be stale for too long.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -39,8 +40,8 @@ pub(super) struct Backoff {
 pub(super) enum Failure {
     /// The server cannot be reached, or cannot answer anyone at present.
     Away,
-    /// The server refuses: the right is missing.
-    Refused,
+    /// The right is missing, or the answer did not come in time.
+    Passing,
     /// Anything else.
     Other,
 }
@@ -64,13 +65,16 @@ impl Backoff {
         self.failures += 1;
         let wait = match failure {
             Failure::Away => AWAY,
-            Failure::Refused => self.next.min(REFUSED),
+            Failure::Passing => self.next.min(PASSING),
             Failure::Other => self.next,
         };
         let jittered = wait.mul_f64(1.0 + rng.random::<f64>());
-        if failure != Failure::Away {
-            self.next = MAX.min(self.next * 2);
-        }
+        self.next = match failure {
+            Failure::Away => self.next,
+            // What passes makes no other wait longer.
+            Failure::Passing => self.next.max(PASSING.min(self.next * 2)),
+            Failure::Other => MAX.min(self.next * 2),
+        };
         let delay = jittered.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
         self.resumed = Some(now + delay);
         delay

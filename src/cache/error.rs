@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use apimachinery::causes::with_causes;
 
+use super::backoff::Failure;
 use super::decode::MAX_MESSAGE;
 use crate::api::shortened;
+use crate::client::DeadlineError;
 
 /// The failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub struct ReflectorError {
 impl ReflectorError {
     /// Whether the server does not allow the request to this user.
     pub fn is_refused(&self) -> bool {
-        matches!(&self.cause, Cause::Status(status) if matches!(status.code, 401 | 403))
+        self.cause.is_refused()
     }
 }
 
@@ -174,13 +176,21 @@ impl ServerStatus {
 }
 
 impl Cause {
-    /// Whether the server cannot be reached, or cannot answer anyone at present. A watch that is answered with 500 may ask for a
-    /// version that the server cannot read.
-    pub(super) fn is_of_a_server_that_is_away(&self, operation: Operation) -> bool {
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Status(status) if matches!(status.code, 401 | 403))
+    }
+
+    /// How soon it is tried again. A watch that is answered with 500 may ask for a version that the server cannot read.
+    pub(super) fn failure(&self, operation: Operation) -> Failure {
         match self {
-            Self::Send(_) => true,
-            Self::Status(status) => status.is_of_any_request() || (status.code == 500 && operation != Operation::Watch),
-            _ => false,
+            // A server that hangs. Its answer was waited for, so these are few.
+            Self::Send(error) if DeadlineError::of(error) == Some(DeadlineError::Answer) => Failure::Passing,
+            Self::Timeout(_) | Self::NoEndBookmark(_) => Failure::Passing,
+            Self::Send(_) => Failure::Away,
+            Self::Status(status) if status.is_of_any_request() => Failure::Away,
+            Self::Status(status) if status.code == 500 && operation != Operation::Watch => Failure::Away,
+            _ if self.is_refused() => Failure::Passing,
+            _ => Failure::Other,
         }
     }
 }

@@ -92,12 +92,14 @@ pub(super) struct Dispatcher<T> {
 }
 
 impl<T: Object> Dispatcher<T> {
-    pub(super) fn deliver(&self, delta: &Delta<T>, is_in_initial_list: bool) {
-        self.each(|handler| match delta {
-            Delta::Added(object) => handler.on_add(object, is_in_initial_list),
-            Delta::Updated { old, new } => handler.on_update(old, new),
-            Delta::Deleted { last, final_state_unknown } => handler.on_delete(last, *final_state_unknown),
-        });
+    pub(super) fn deliver(&self, deltas: &[Delta<T>], is_in_initial_list: bool) {
+        for delta in deltas {
+            self.each(|handler| match delta {
+                Delta::Added(object) => handler.on_add(object, is_in_initial_list),
+                Delta::Updated { old, new } => handler.on_update(old, new),
+                Delta::Deleted { last, final_state_unknown } => handler.on_delete(last, *final_state_unknown),
+            });
+        }
     }
 
     pub(super) fn malformed(&self, object: &MalformedObject) {

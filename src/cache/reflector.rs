@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
@@ -69,9 +70,9 @@ impl State {
 /// A question whether the store shows everything, while a watch is open.
 struct Question {
     number: u64,
-    /// The newest version on the server, after the question was asked.
-    newest: String,
-    /// When a list answers it.
+    /// The newest version on the server, after the question was asked; `None` if it does not say.
+    newest: Option<String>,
+    /// When a list has to answer it.
     until: Instant,
 }
 
@@ -91,6 +92,8 @@ pub(super) struct Reflector<T> {
     /// Every change up to this version is in the store.
     resource_version: String,
     questions: Arc<Questions>,
+    /// Kept while a list answers a question.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl<T: Object> Reflector<T> {
@@ -107,6 +110,7 @@ impl<T: Object> Reflector<T> {
             slow_headers: false,
             is_unserved: false,
             resource_version: String::new(),
+            turn: None,
         }
     }
 
@@ -139,6 +143,7 @@ impl<T: Object> Reflector<T> {
 
     /// Decides how to recover from a failure, and waits if necessary.
     async fn recover(&mut self, operation: Operation, cause: Cause) -> State {
+        self.turn = None;
         self.failures.count(operation, &cause);
         self.slow_headers |= operation == Operation::Watch && matches!(cause, Cause::Timeout(_));
         let recovery = recovery(operation, &cause, self.failures);
@@ -151,25 +156,18 @@ impl<T: Object> Reflector<T> {
             Cause::Status(status) => status.retry_after,
             _ => None,
         };
-        let is_away = error.cause.is_of_a_server_that_is_away(operation);
+        let failure = error.cause.failure(operation);
         let is_unserved = matches!(&error.cause, Cause::Status(status) if status.code == 404);
-        let is_known = std::mem::replace(&mut self.is_unserved, is_unserved) && is_unserved;
+        let is_known = self.set_unserved(is_unserved) && is_unserved;
         let goes_on_at_once = matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired()) || goes_on_at_once;
         // What goes on at once makes no later wait longer.
-        let delay = (!goes_on_at_once).then(|| {
-            let failure = match (is_away, error.is_refused()) {
-                (true, _) => Failure::Away,
-                (_, true) => Failure::Refused,
-                _ => Failure::Other,
-            };
-            self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng)
-        });
+        let delay = (!goes_on_at_once).then(|| self.backoff.delay(Instant::now(), failure, retry_after, &mut self.rng));
         if is_known {
             debug!(%error, then = ?recovery, "the kind is still not served");
         } else if is_expected {
             info!(%error, then = ?recovery, "the reflector recovers");
-        } else if !(is_away || error.is_refused()) || self.backoff.is_told() {
+        } else if failure == Failure::Other || self.backoff.is_told() {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
         match recovery {
@@ -275,9 +273,19 @@ impl<T: Object> Reflector<T> {
         self.mirror.replace(listing, &resource_version);
         self.resource_version = resource_version;
         self.failures = FailureCounts::default();
-        self.is_unserved = false;
+        self.set_unserved(false);
         self.mirror.answer(asked);
+        self.turn = None;
         Ok(())
+    }
+
+    /// Notes whether the server serves the kind. Returns whether it did not before.
+    fn set_unserved(&mut self, is_unserved: bool) -> bool {
+        let was = std::mem::replace(&mut self.is_unserved, is_unserved);
+        if was != is_unserved {
+            self.mirror.store.scope_unserved(is_unserved);
+        }
+        was
     }
 
     async fn watch(&mut self) -> Result<State, Cause> {
@@ -293,14 +301,12 @@ impl<T: Object> Reflector<T> {
             let line = tokio::select! {
                 biased;
                 number = self.questions.open(), if question.is_none() => {
-                    question = self.question(number).await;
-                    if question.is_none() {
-                        return Ok(self.list_state());
-                    }
+                    question = Some(self.question(number).await);
                     self.answer(&mut question);
                     continue;
                 }
-                () = out_of_time(question.as_ref()) => {
+                turn = turn_to_list(question.as_ref(), self.mirror.store.turns()) => {
+                    self.turn = turn;
                     info!(resource = self.endpoint.path(), "the watch does not show the server's newest version; listing");
                     return Ok(self.list_state());
                 }
@@ -318,15 +324,19 @@ impl<T: Object> Reflector<T> {
         Ok(State::Watch)
     }
 
-    /// Asks the server for its newest version. `None` if it does not say.
-    async fn question(&mut self, number: u64) -> Option<Question> {
-        let newest = self.endpoint.newest_version(CATCH_UP).await.ok()?;
-        Some(Question { number, newest, until: Instant::now() + CATCH_UP })
+    /// Asks the server for its newest version. If it does not say, a list has to answer at once.
+    async fn question(&mut self, number: u64) -> Question {
+        let newest = self.endpoint.newest_version(CATCH_UP).await.ok();
+        let patience = if newest.is_some() { CATCH_UP } else { Duration::ZERO };
+        Question { number, newest, until: Instant::now() + patience }
     }
 
     /// Answers the question if the store shows all that it is about.
     fn answer(&self, question: &mut Option<Question>) {
-        if let Some(answered) = question.take_if(|question| shows(&self.resource_version, &question.newest)) {
+        let is_shown = |question: &mut Question| {
+            question.newest.as_ref().is_some_and(|newest| shows(&self.resource_version, newest))
+        };
+        if let Some(answered) = question.take_if(is_shown) {
             self.mirror.answer(answered.number);
         }
     }
@@ -376,10 +386,11 @@ impl<T: Object> Reflector<T> {
     }
 }
 
-/// Waits until a list has to answer the question.
-async fn out_of_time(question: Option<&Question>) {
+/// Waits until a list has to answer the question, and for its turn to do so.
+async fn turn_to_list(question: Option<&Question>, turns: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     match question {
         Some(question) => sleep_until(question.until).await,
         None => std::future::pending().await,
     }
+    turns.acquire_owned().await.ok()
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use apimachinery::steps;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::counter::Counter;
@@ -52,7 +53,15 @@ pub struct Store<T> {
     unsynced: Counter,
     /// How many scopes have neither their first list nor the server's refusal of it.
     unanswered: Counter,
+    /// For how many scopes the last answer was that the kind is not served.
+    unserved: Counter,
+    /// The turns of lists that answer questions.
+    turns: Arc<Semaphore>,
 }
+
+/// How many namespaces are listed at a time to answer questions: after a takeover all are asked, and a server that has just come
+/// back is not to be met by as many lists as there are namespaces.
+const LISTS_AT_A_TIME: usize = 4;
 
 #[derive(Debug)]
 struct Contents<T> {
@@ -190,6 +199,8 @@ impl<T: Object> Store<T> {
             contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
             unsynced: Counter::new(scopes.len() as u64),
             unanswered: Counter::new(scopes.len() as u64),
+            unserved: Counter::default(),
+            turns: Arc::new(Semaphore::new(LISTS_AT_A_TIME)),
             scopes,
         }
     }
@@ -250,6 +261,11 @@ impl<T: Object> Store<T> {
         self.unsynced.wait_for(|unsynced| unsynced == 0 || unsynced < scopes).await;
     }
 
+    /// Waits until the server says that it does not serve the kind.
+    pub async fn wait_until_unserved(&self) {
+        self.unserved.wait_for(|scopes| scopes > 0).await;
+    }
+
     /// Whether the first list of the scope of `namespace` is in the store; true for a namespace outside every scope.
     pub fn has_listed(&self, namespace: &str) -> bool {
         self.has_synced() || self.scope_of(namespace).is_none_or(Scope::has_listed)
@@ -265,7 +281,7 @@ impl<T: Object> Store<T> {
     }
 
     /// Asks for every change that was committed before this call, however long the watches are silent. Each reflector asks the
-    /// server for its newest version, and lists if its watch does not reach that within a second.
+    /// server for its newest version, and lists if its watch does not reach that within a second; four list at a time.
     pub fn ask(&self) -> Vec<Asked> {
         let ask = |scope: &Scope| Asked {
             namespace: scope.namespace.clone(),
@@ -374,6 +390,11 @@ impl<T: Object> Store<T> {
         progress.at = Instant::now();
     }
 
+    /// Who lists to answer a question holds one of these until the list ends.
+    pub(super) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
+    }
+
     /// The questions about scope number `scope`.
     pub(super) fn questions(&self, scope: usize) -> Arc<Questions> {
         Arc::clone(&self.scopes[scope].questions)
@@ -394,6 +415,15 @@ impl<T: Object> Store<T> {
         self.unsynced.decrement();
         if !self.scopes[scope].is_refused.swap(false, Ordering::SeqCst) {
             self.unanswered.decrement();
+        }
+    }
+
+    /// Records for a scope that the server does not serve the kind, or that this is no longer known.
+    pub(super) fn scope_unserved(&self, is_unserved: bool) {
+        if is_unserved {
+            self.unserved.increment();
+        } else {
+            self.unserved.decrement();
         }
     }
 

@@ -18,7 +18,7 @@ use tracing::warn;
 use super::Select;
 use super::decode::{Change, decode_object, decode_quickly};
 use super::handlers::{Dispatcher, MalformedObject};
-use super::store::{ByName, Delta, Named, Store};
+use super::store::{ByName, Named, Store};
 use crate::api::{Interner, Object, ObjectName};
 
 /// One scope of a store, with its handlers and filters.
@@ -112,7 +112,7 @@ impl<T: Object> StoreUpdater<T> {
         self.listed = true;
         let deltas = self.store.replace(self.namespace.as_deref(), listing.readable);
         self.store.observe(self.scope, resource_version);
-        self.deliver(&deltas, is_initial);
+        self.dispatcher.deliver(&deltas, is_initial);
         self.malformed.retain(|name, _| listing.malformed.contains_key(name));
         self.count_malformed();
         for (name, malformed) in listing.malformed {
@@ -147,7 +147,7 @@ impl<T: Object> StoreUpdater<T> {
         self.is_readable_or_gone(object.object_name());
         let deltas = self.store.upsert(object);
         self.store.observe(self.scope, &resource_version);
-        self.deliver(&deltas, false);
+        self.dispatcher.deliver(&deltas, false);
         resource_version
     }
 
@@ -159,7 +159,7 @@ impl<T: Object> StoreUpdater<T> {
                 let name = self.key(&malformed);
                 let deltas = self.store.delete(&name, None);
                 self.observe(&malformed.resource_version);
-                self.deliver(deltas.as_slice(), false);
+                self.dispatcher.deliver(deltas.as_slice(), false);
                 self.report(name, &malformed);
                 malformed.resource_version
             }
@@ -179,7 +179,7 @@ impl<T: Object> StoreUpdater<T> {
         self.is_readable_or_gone(name);
         let deltas = self.store.delete(name, last);
         self.observe(&resource_version);
-        self.deliver(deltas.as_slice(), false);
+        self.dispatcher.deliver(deltas.as_slice(), false);
         resource_version
     }
 
@@ -207,12 +207,6 @@ impl<T: Object> StoreUpdater<T> {
             return ObjectName { namespace, name: format!("/{}", malformed.uid).into() };
         }
         ObjectName { namespace, name: malformed.name.as_str().into() }
-    }
-
-    fn deliver(&self, deltas: &[Delta<T>], is_in_initial_list: bool) {
-        for delta in deltas {
-            self.dispatcher.deliver(delta, is_in_initial_list);
-        }
     }
 
     fn report(&mut self, name: ObjectName, malformed: &MalformedObject) {

@@ -142,7 +142,8 @@ pub async fn backfill_with(
     let zone = zone_of(&stored.cron_job).unwrap_or(request.question.zone);
     let question = request.question.in_zone(zone).map_err(|cause| place.refused(cause))?;
     let now = cluster::now(client, clock).await;
-    if let Some(line) = whose(&place, &json, now).await {
+    let (in_charge, line) = whose(&place, &json, now).await;
+    if let Some(line) = line {
         note(&PlainText::lines([line]));
     }
     let collection = controller_kind.child.path(Some(namespace));
@@ -170,6 +171,7 @@ pub async fn backfill_with(
         place,
         question: &question,
         clock,
+        is_in_tree: in_charge == InCharge::InTree,
         watch,
         stored: stored.record,
         next,
@@ -187,13 +189,13 @@ pub async fn backfill_with(
     Ok(Answer { text, is_good: tally.failed + tally.gone + tally.unknown == 0 })
 }
 
-/// Which controller runs the CronJob, decoded from `json`, unless it is this one.
-async fn whose(place: &ClusterCronJob<'_>, json: &str, now: DateTime<Utc>) -> Option<String> {
-    let mut cron_job = CronJob::decode(json, &Interner::default()).ok()?;
+/// Which controller runs the CronJob, decoded from `json`, and a line about it, unless it is this one.
+async fn whose(place: &ClusterCronJob<'_>, json: &str, now: DateTime<Utc>) -> (InCharge, Option<String>) {
+    let Ok(mut cron_job) = CronJob::decode(json, &Interner::default()) else { return (InCharge::Unknown, None) };
     let flags = ControllerFlags::default();
     let (in_charge, lease) = find_in_charge(place.client, &mut cron_job, json, &flags).await;
     let limits = match (in_charge, in_charge.is_running(lease.as_ref(), now)) {
-        (InCharge::Own | InCharge::HandedOver, true) => return None,
+        (InCharge::Own | InCharge::HandedOver, true) => return (in_charge, None),
         (InCharge::InTree, true) => {
             " Limits such as Forbid are that controller's, which does not know the Jobs of a backfill, and prunes those that have \
              ended."
@@ -201,7 +203,7 @@ async fn whose(place: &ClusterCronJob<'_>, json: &str, now: DateTime<Utc>) -> Op
         _ => "",
     };
     let (kind, sentence) = (cron_job.controller_kind.parent.kind, in_charge.sentence(&cron_job, lease.as_ref(), now));
-    Some(format!("{kind} {}: {sentence}{limits}", cron_job.object_name()))
+    (in_charge, Some(format!("{kind} {}: {sentence}{limits}", cron_job.object_name())))
 }
 
 /// The record to begin with: the stored one with this process as its holder, or that of a new plan. `None` if there is nothing

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::stream::{self, StreamExt as _};
 use http::Request;
 use kube::Client;
 use schedule::Zone;
@@ -21,13 +22,15 @@ use serde_json::value::RawValue;
 use super::CliError;
 use super::explain::read::{ReadError, Said, Target, get, lease_of, list, read_leases, said, words};
 use super::explain::{Facts, InCharge};
+use super::output;
 use super::restrictions::Restrictions;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::manage::Standing;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::{connect_for_person, connect_to_read};
 
+/// How many objects a command changes at the same time.
+const AT_A_TIME: usize = 8;
 /// How far the machine's clock may be from what the server says, in whole seconds, and count as the same.
 pub(crate) const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
 
@@ -115,6 +118,16 @@ pub async fn now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
     let theirs = clock::date(client).await.ok().flatten();
     let own = clock.now();
     theirs.filter(|theirs| theirs.signed_duration_since(own).abs() > SAME_TIME).unwrap_or(own)
+}
+
+/// The latest time that the cluster may have: of the server's second, which has begun, the end.
+pub async fn latest_now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
+    let theirs = clock::date(client).await.ok().flatten().map(|second| second + TimeDelta::seconds(1));
+    let own = clock.now();
+    match theirs {
+        Some(theirs) if (own - theirs).abs() > SAME_TIME + TimeDelta::seconds(1) => theirs,
+        theirs => theirs.map_or(own, |theirs| theirs.max(own)),
+    }
 }
 
 /// What is known about a CronJob.
@@ -246,34 +259,49 @@ pub async fn merge_patch(
     try_patch(client, path, change).await.map_err(failed(what))
 }
 
-/// How often [`set_standing`] is tried, each time with what was read before.
+/// How often [`patch_as_read`] is tried, each time with what was read before.
 pub(super) const ATTEMPTS: usize = 5;
 
 /// Why it was not done.
 pub(super) const CHANGES: &str = "it changed each time between the read and the write";
 
-/// Makes the standing of a CronJob that was `before` what is `wanted`, in one write. Returns false, and has changed nothing, if the
-/// object has changed since it was read.
+/// Changes a CronJob by a merge patch, in the version that was read. Returns false, and has changed nothing, if there is a newer one.
 ///
 /// # Errors
 /// As the server says; `what` is what was to be done.
-pub(super) async fn set_standing(
+pub(super) async fn patch_as_read(
     client: &Client,
     cron_job: &CronJob,
-    [before, wanted]: [Standing; 2],
+    mut change: serde_json::Value,
     what: &str,
 ) -> Result<bool, WriteError> {
     let parent = cron_job.controller_kind.parent;
     let (collection, name) = (parent.path(Some(&cron_job.name.namespace)), &cron_job.name.name);
     // The controller's own name would make an edit of its user look like a record of the controller.
     let path = format!("{collection}/{name}?fieldManager=cronjob-controller-cli");
-    let mut change = before.patch(wanted);
     change["metadata"]["resourceVersion"] = cron_job.resource_version.to_string().into();
     match try_patch(client, &path, &change).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(cause) => Err(failed(what)(cause)),
     }
+}
+
+/// Changes objects, eight at a time, and returns what came of each in their order. On a terminal, a line says how many are done.
+pub(super) async fn change_all<T, R>(what: &str, all: Vec<T>, change: impl AsyncFn(T) -> R) -> Vec<R> {
+    let total = all.len();
+    let mut changes = stream::iter(all).map(|object| change(object)).buffered(AT_A_TIME);
+    let mut done = Vec::with_capacity(total);
+    while let Some(changed) = changes.next().await {
+        done.push(changed);
+        if total > AT_A_TIME {
+            output::progress(&format!("{what}: {} of {total}", done.len()));
+        }
+    }
+    if total > AT_A_TIME {
+        output::progress("");
+    }
+    done
 }
 
 fn failed(what: &str) -> impl FnOnce(kube::Error) -> WriteError {

@@ -257,6 +257,11 @@ impl<'a> Case<'a> {
         self.cron_job.schedule(self.local)
     }
 
+    /// The schedule without what the Namespace leaves out.
+    pub(crate) fn own_schedule(&self) -> Option<&Schedule> {
+        self.cron_job.own_schedule(self.local)
+    }
+
     fn noun(&self) -> &'static str {
         self.cron_job.controller_kind.child.kind
     }

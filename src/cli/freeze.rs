@@ -12,6 +12,7 @@ use kube::Client;
 use schedule::Zone;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Scope};
@@ -234,18 +235,8 @@ pub async fn set_frozen(
     clock: &dyn Clock,
 ) -> Result<Outcome, CliError> {
     let (client, namespace) = scope.connect().await?;
-    let now = latest_now(&client, clock).await;
+    let now = cluster::latest_now(&client, clock).await;
     set_frozen_with(&client, scope.controller_kind, namespace.as_deref(), request, flags, now).await
-}
-
-/// The latest time that the cluster may have: the server's second has begun, and nothing that is due in it may be taken for a slot
-/// after a thaw.
-async fn latest_now(client: &Client, clock: &dyn Clock) -> DateTime<Utc> {
-    let theirs = cluster::clock::date(client).await.ok().flatten().map(|second| second + TimeDelta::seconds(1));
-    match theirs {
-        Some(theirs) if (clock.now() - theirs).abs() > cluster::SAME_TIME + TimeDelta::seconds(1) => theirs,
-        theirs => theirs.map_or(clock.now(), |theirs| theirs.max(clock.now())),
-    }
 }
 
 async fn set_frozen_with(
@@ -258,8 +249,10 @@ async fn set_frozen_with(
 ) -> Result<Outcome, CliError> {
     let found = read_namespaces(client, namespace, request.selector.as_deref()).await?;
     let cron_jobs = read_cron_jobs(client, controller_kind, namespace, flags).await?;
-    let mut done = Vec::new();
-    for found in found {
+    let begun = Instant::now();
+    let change = async |found: Namespace| {
+        // Runs that came due since the first one are held, too.
+        let now = now + begun.elapsed();
         let name = &*found.object_name().name;
         let plan = request.plan(&found, flags, now);
         let cron_jobs = cron_jobs.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -274,9 +267,11 @@ async fn set_frozen_with(
                 Ok(now) => frozen.find_error(&now),
             }
         }
-        done.push(frozen);
-    }
-    Ok(Outcome { dry_run: request.dry_run, namespaces: done })
+        frozen
+    };
+    let what = if matches!(request.change, Change::Thaw) { "thawed" } else { "frozen" };
+    let namespaces = cluster::change_all(what, found, change).await;
+    Ok(Outcome { dry_run: request.dry_run, namespaces })
 }
 
 /// The CronJobs by namespace, without what their Namespaces say now.

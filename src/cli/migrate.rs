@@ -1,10 +1,12 @@
-//! What changes when CronJobs move between the in-tree controller and this one: `migrate check`. `handover` moves them.
+//! What changes when CronJobs move between the in-tree controller and this one: `migrate check`. `handover` moves them, and
+//! `skip_missed` lets no slot before a time count.
 //!
 //! Guarantees: the findings follow from a [`Cluster`] that was read before. What this controller does with a slot is the
 //! decision of `reconcile`. What the in-tree controller does follows from `spec` and `status` alone, because it reads no
 //! annotation. A part that could not be read is named, and the other parts are checked. The exit code is 1 exactly if a finding
-//! changes which Jobs run. Pure, except for [`check`] and `handover`.
+//! changes which Jobs run. Pure, except for [`check`], `handover` and `skip_missed`.
 
+pub(super) mod changes;
 mod code;
 mod controllers;
 mod flow_schemas;
@@ -14,19 +16,22 @@ mod old_slots;
 mod read;
 mod rights;
 mod schedules;
+pub mod skip_missed;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, FixedOffset, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
+pub(super) use changes::escaped;
+pub use changes::{Changes, Selection};
 pub use code::Code;
-pub(super) use handover::escaped;
-pub use handover::{Direction, Handovers, Request, hand_over};
+pub use handover::{Direction, Request, hand_over};
 pub use read::Cluster;
 pub(crate) use read::in_tree_wrote;
 use read::{LEASES, Seen, read_if_allowed};
 pub use rights::Account;
+pub use skip_missed::skip_missed;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Scope};

@@ -177,6 +177,10 @@ impl Skipped {
         let note = format!("{what}: the clocks go from {} to {}", old.format("%H:%M"), new.format("%H:%M"));
         Self { first, last, times, at: effect.change.at, note }
     }
+
+    fn row(&self) -> [String; 3] {
+        [self.first.format("%a %F %T").to_string(), "-".to_owned(), self.note.clone()]
+    }
 }
 
 const HEADINGS: [&str; 3] = ["RUN", "UTC", "NOTE"];
@@ -204,8 +208,7 @@ impl Report for NextRuns {
             let note = run.note.clone().unwrap_or_default();
             (run.utc, [run.time.format(MOMENT).to_string(), run.utc.format("%FT%TZ").to_string(), note])
         };
-        let skipped =
-            |skip: &Skipped| (skip.at, [skip.first.format("%a %F %T").to_string(), "-".to_owned(), skip.note.clone()]);
+        let skipped = |skip: &Skipped| (skip.at, skip.row());
         let mut rows: Vec<_> = self.skipped.iter().map(skipped).chain(self.runs.iter().map(run)).collect();
         // What a change skips at an instant comes before a run at that instant.
         rows.sort_by_key(|(at, _)| *at);

@@ -118,12 +118,12 @@ pub(super) const COMMANDS: &[Entry] = &[
     },
     Entry {
         name: "migrate",
-        usage: "check | handover [NAME...] | takeback [NAME...] [flags]",
+        usage: "check | handover [NAME...] | takeback [NAME...] | skip-missed [NAME...] [flags]",
         command: flags::command::<past::Migrate>,
         remark: "check reads CronJobs and Jobs; Leases, FlowSchemas and the rights of the controller's account if the user may; \
                  writes nothing. Its exit code is 1 if a finding changes which Jobs run. docs/migration.md explains each finding by \
-                 its code. handover and takeback patch each CronJob once; one that is suspended stays suspended. Their exit code is 1 \
-                 if a CronJob could not be changed. Example: {} migrate handover nightly --dry-run",
+                 its code. handover, takeback and skip-missed patch each CronJob once; one that is suspended stays suspended. Their \
+                 exit code is 1 if a CronJob could not be changed. Example: {} migrate handover nightly --dry-run",
     },
     Entry {
         name: "shadow",

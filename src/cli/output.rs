@@ -1,9 +1,9 @@
 //! The output formats of a report.
 //!
 //! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a
-//! [`PlainText`]. Pure, but for `note`.
+//! [`PlainText`]. Pure, but for what is written to stderr.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
@@ -85,4 +85,22 @@ pub fn count(number: usize, noun: &str) -> String {
 pub(super) fn note(text: &PlainText) {
     // Nothing is left to tell a user whose terminal is gone.
     let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Shows how far a command is, in place of what was shown before: on stderr, if that is a terminal. An empty text takes it away.
+#[allow(clippy::disallowed_methods, reason = "only asks what it is")]
+pub(super) fn progress(text: &str) {
+    if std::io::stderr().is_terminal() {
+        replace_line(&PlainText::lines([text.to_owned()]));
+    }
+}
+
+/// Replaces the line of the terminal on which the cursor is; the text has no line end but its last.
+#[allow(clippy::disallowed_methods, reason = "the line is plain text")]
+pub fn replace_line(text: &PlainText) {
+    let mut terminal = std::io::stderr();
+    let width = rustix::termios::tcgetwinsize(&terminal).map_or(80, |size| usize::from(size.ws_col).max(1));
+    let line: String = text.trim_end().chars().take(width - 1).collect();
+    // Nothing is left to show on a terminal that is gone.
+    let _ = write!(terminal, "\r\x1b[K{line}").and_then(|()| terminal.flush());
 }

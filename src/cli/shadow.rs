@@ -88,7 +88,7 @@ pub(crate) struct Progress {
     is_synced: bool,
     cron_jobs: usize,
     slots: u64,
-    agreement: f64,
+    agreement: Option<f64>,
     missed: usize,
     twice: usize,
     differs: usize,
@@ -168,9 +168,10 @@ impl Progress {
                 format!("[{full}{empty}] {} of {}{rest}", stretch(self.passed.min(total)), stretch(total))
             }
         };
-        let Self { slots, agreement, missed, twice, differs, late, .. } = self;
+        let Self { slots, missed, twice, differs, late, .. } = self;
+        let same = self.agreement.map(|share| format!(", {share:.2} % the same")).unwrap_or_default();
         format!(
-            "{bar}  {}, {slots} slots, {agreement:.2} % the same, late p99 {late} s, missed {missed}, twice {twice}, differs {differs}{trouble}",
+            "{bar}  {}, {slots} slots{same}, late p99 {late} s, missed {missed}, twice {twice}, differs {differs}{trouble}",
             count(self.cron_jobs, "CronJob")
         )
     }

@@ -22,7 +22,7 @@ use super::explain::{Case, Explanation, InCharge, State};
 use super::options::cluster::Since;
 use super::output::{MOMENT, Report, count, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use crate::api::policy::{BACKLOG, MAX_CONCURRENT};
+use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT};
 use crate::controller::plan::Skip;
 use crate::terminal;
 use traces::Traces;
@@ -202,7 +202,7 @@ impl<'a> History<'a> {
     /// The newest slots that have come, the oldest first.
     pub(crate) fn newest(&self, most: usize) -> Vec<Judged> {
         let cron_job = &self.known.facts.cron_job;
-        let Some(schedule) = self.case.schedule() else { return Vec::new() };
+        let Some(schedule) = self.case.own_schedule() else { return Vec::new() };
         let (from, until) = (cron_job.creation_timestamp, cron_job.nominal(self.now));
         newest_starts(&Evaluation::of(schedule), from, until, most).into_iter().map(|slot| self.judge(slot)).collect()
     }
@@ -229,7 +229,8 @@ impl<'a> History<'a> {
         let cron_job = &self.known.facts.cron_job;
         // A slot that its spread delays beyond now has not come.
         let (from, until) = (since.max(cron_job.creation_timestamp), until.min(cron_job.nominal(self.now)));
-        let next = |t: DateTime<Utc>| self.case.schedule().and_then(|schedule| schedule.next_after(t));
+        let schedule = self.case.own_schedule();
+        let next = |t: DateTime<Utc>| schedule.and_then(|schedule| schedule.next_after(t));
         let (mut due, mut cut) = (VecDeque::new(), false);
         for slot in steps::each(std::iter::successors(next(from), |t| next(*t)).take_while(|t| *t <= until)) {
             if due.len() == most {
@@ -294,14 +295,20 @@ impl<'a> History<'a> {
                 (Fate::Unknown, None, format!("{why}; the Job of a backfill, if there was one, no longer exists"))
             };
         }
-        if let Some(waiting) = self.waits(slot) {
+        let by_namespace = self.left_out_by_namespace(slot);
+        if by_namespace.is_none()
+            && let Some(waiting) = self.waits(slot)
+        {
             return waiting;
         }
         if let Some(blocked) = self.blocked_at(slot, is_later, is_kept) {
             return blocked;
         }
         if is_later {
-            return self.not_started(slot);
+            return self.not_started(slot, by_namespace);
+        }
+        if let Some(why) = by_namespace.filter(|_| is_kept) {
+            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
         }
         if is_kept {
             return (Fate::Missed, None, "no controller started it before a later run".to_owned());
@@ -312,6 +319,17 @@ impl<'a> History<'a> {
             "its Job, if there was one, and its Events no longer exist"
         };
         (Fate::Unknown, None, why.to_owned())
+    }
+
+    /// Why a slot of the CronJob is none in its Namespace, as that is now. When a freeze began is not known.
+    fn left_out_by_namespace(&self, slot: DateTime<Utc>) -> Option<String> {
+        let restriction = self.known.facts.cron_job.restriction()?;
+        if restriction.not_before().is_some_and(|end| slot < end) {
+            return Some("its Namespace was frozen before it started".to_owned());
+        }
+        let schedule = self.case.schedule().filter(|_| !restriction.excluded().is_empty())?;
+        let is_left = schedule.next_after(slot - TimeDelta::seconds(1)) == Some(slot);
+        (!is_left).then(|| format!("its Namespace leaves it out ({EXCLUDE})"))
     }
 
     /// A slot that starts when other Jobs have ended.
@@ -355,10 +373,13 @@ impl<'a> History<'a> {
     }
 
     /// A slot after the last one that was started.
-    fn not_started(&self, slot: DateTime<Utc>) -> (Fate, Option<Skip>, String) {
+    fn not_started(&self, slot: DateTime<Utc>, by_namespace: Option<String>) -> (Fate, Option<Skip>, String) {
         let cron_job = &self.known.facts.cron_job;
         if cron_job.decided_until(&cron_job.status, self.now) >= Some(slot) {
             let why = "a change of the CronJob passed it over, or a policy did".to_owned();
+            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
+        }
+        if let Some(why) = by_namespace.filter(|_| self.explanation.by_schedule != State::Suspended) {
             return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
         }
         let (summary, limits) = (&*self.explanation.why, cron_job.limits());
@@ -366,11 +387,6 @@ impl<'a> History<'a> {
             State::Suspended => {
                 let why = format!("it is suspended now ({})", cron_job.handover.suspended_by());
                 return (Fate::Skipped, Some(Skip::Suspended), why);
-            }
-            // A slot in a freeze is none.
-            State::Frozen => {
-                let why = "its Namespace was frozen before it started".to_owned();
-                return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
             }
             State::Blocked | State::RunStuck if limits.max_concurrent.is_some() => {
                 (Fate::Skipped, Some(Skip::MaxConcurrent(slot)), summary)

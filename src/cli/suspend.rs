@@ -2,7 +2,8 @@
 //!
 //! Guarantees: only the suspension is changed, in one request: `spec.suspend`, or the annotation for it if the CronJob is handed
 //! over. Where `spec.suspend` alone would hand it over and so start its Jobs, both are set. The object is the version that was
-//! judged. What is said about the runs that a resumption starts or passes over is the rehearsal of `explain`.
+//! judged. The answer says first which controller runs the CronJob. What is said about the runs that a resumption starts or passes over
+//! is the rehearsal of `explain`.
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, Utc};
@@ -42,13 +43,16 @@ pub(super) async fn set_suspended_with(
     let kind = target.controller_kind.parent.kind;
     let object = format!("{kind} {namespace}/{}", target.name);
     let what = format!("{} {object}", if suspend { "suspend" } else { "resume" });
-    let answer = |text: &str| Answer { text: PlainText::lines([format!("{object} {text}")]), is_good: true };
+    let answer = |facts: &Facts, text: &str| {
+        let who = facts.in_charge.sentence(&facts.cron_job, facts.lease.as_ref(), now);
+        Answer { text: PlainText::lines([format!("{object}: {who}"), format!("{object} {text}")]), is_good: true }
+    };
     for _ in 0..ATTEMPTS {
         let facts = read(client, target.controller_kind, namespace, &target.name, flags).await?;
         let before = facts.standing();
         let wanted = before.with_suspend(suspend);
         if before == wanted {
-            return Ok(answer(&unchanged(before)));
+            return Ok(answer(&facts, &unchanged(before)));
         }
         if before.is_half_handed_over() && facts.in_charge == InCharge::Own {
             let text = format!(
@@ -56,11 +60,11 @@ pub(super) async fn set_suspended_with(
                  would hand it over. Remove the annotation first: kubectl -n {namespace} annotate cronjob {} {MANAGED_ANNOTATION}-",
                 target.name
             );
-            return Ok(Answer { is_good: false, ..answer(&text) });
+            return Ok(Answer { is_good: false, ..answer(&facts, &text) });
         }
         let text = if suspend { suspended(&facts) } else { resumption(&facts, flags.zone, now) };
-        if cluster::set_standing(client, &facts.cron_job, [before, wanted], &what).await? {
-            return Ok(answer(&text));
+        if cluster::patch_as_read(client, &facts.cron_job, before.patch(wanted), &what).await? {
+            return Ok(answer(&facts, &text));
         }
     }
     Err(WriteError { what, cause: CHANGES.to_owned() }.into())

@@ -55,7 +55,7 @@ pub(super) fn service(
 
 /// Why there is no answer from the server.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectionError {
+pub(crate) enum ConnectionError {
     /// No connection.
     #[error("no connection to the API server {server}: {cause}{}", advice(.cause))]
     Connect {

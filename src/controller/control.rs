@@ -36,8 +36,8 @@ use crate::api::{
     Namespace, Object, ObjectName, Published, ResourceKind, Uid,
 };
 use crate::client::{
-    DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, RequestLimits, TimeLimit, USUAL_REQUEST,
-    retry_after,
+    ConnectionError, DeadlineError, LONGEST_IN_SOCKET, LONGEST_UNSENT, LONGEST_WRITE, RequestLimits, TimeLimit,
+    USUAL_REQUEST, retry_after,
 };
 use crate::leader_election::Gate;
 use crate::traces::{Stopwatch, Traces};
@@ -430,16 +430,21 @@ fn not_ours(name: ObjectName) -> ApiError {
 fn unanswered(error: &kube::Error) -> (Delivery, String) {
     match error {
         kube::Error::Service(cause) if cause.is::<DeadlineError>() => (delivery(&**cause), cause.to_string()),
-        _ => (Delivery::Unknown, with_causes(error)),
+        _ => (delivery(error), with_causes(error)),
     }
 }
 
 fn delivery(error: &(dyn std::error::Error + 'static)) -> Delivery {
-    let deadline = std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref());
-    match deadline {
+    let causes = || std::iter::successors(Some(error), |error| error.source());
+    match causes().find_map(|error| error.downcast_ref()) {
         Some(DeadlineError::Closed | DeadlineError::Unsent) => Delivery::NotSent,
         Some(DeadlineError::Late(_)) => Delivery::GaveUp,
-        _ => Delivery::Unknown,
+        Some(_) => Delivery::Unknown,
+        // Without a connection nothing is sent.
+        None => match causes().find_map(|error| error.downcast_ref()) {
+            Some(ConnectionError::Connect { .. }) => Delivery::NotSent,
+            _ => Delivery::Unknown,
+        },
     }
 }
 

@@ -334,7 +334,7 @@ const FAMILIES: [Family; 20] = [
     Family {
         name: "forbidden_in_a_row",
         kind: MetricType::GAUGE,
-        help: "Number of slots since the last start that were left out because an earlier job runs.",
+        help: "Number of slots since the last start that were skipped because an earlier job runs.",
         samples: |shown, sample| number(count(shown.stats.forbidden_in_a_row), sample),
     },
     Family {
@@ -424,7 +424,7 @@ const FAMILIES: [Family; 20] = [
     Family {
         name: "next_schedule_timestamp_seconds",
         kind: MetricType::GAUGE,
-        help: "The earliest slot that was neither started nor left out, in seconds since the epoch; in the past, it is \
+        help: "The earliest slot that was neither started nor skipped, in seconds since the epoch; in the past, it is \
                overdue.",
         samples: |shown, sample| number_if(shown.next.map(since_epoch), sample),
     },

@@ -21,7 +21,7 @@ use super::external_jobs::Account;
 use super::memory::Memory;
 use super::{Controller, decision_log, reference};
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Manage, NameConflict, Object, ObjectName, ResourceKind};
+use crate::api::{EventType, NameConflict, Object, ObjectName, ResourceKind};
 use crate::cache::{MalformedObject, ResourceEventHandler};
 use crate::workqueue::Priority;
 
@@ -147,15 +147,17 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// A Job is gone. Matches upstream `deleteJob`.
     fn delete_job(&self, last: &Arc<Job>) {
         let is_own_deletion = self.memories.job_gone(last);
-        self.remember_slot(last);
-        if last.finished.is_some()
-            && !is_own_deletion
-            && !self.stands_by()
-            && let Some(cron_job) = self.resolve_controller_ref(last)
+        let Some(cron_job) = self.resolve_controller_ref(last) else { return };
+        // It no longer shows that its slot was taken.
+        if let Some(slot) = last.slot_of(&cron_job)
+            && cron_job.status.last_schedule_time < Some(slot)
         {
+            self.memories.change(&cron_job, |known| known.own.slot_taken(slot));
+        }
+        if last.finished.is_some() && !is_own_deletion && !self.stands_by() {
             self.memories.change(&cron_job, |known| known.own.job_vanished(last));
         }
-        self.enqueue_owner(last, "Job deleted");
+        self.enqueue(cron_job.name.clone(), "Job deleted");
     }
 
     /// A CronJob is new. No sync has seen it yet, and it may be overdue, so it goes before keys that only wait to be settled.
@@ -163,22 +165,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.stands_by() {
             return;
         }
-        if self.parts.manage == Manage::Annotated && !is_in_initial_list {
+        if self.is_shared() && !is_in_initial_list {
             let account = Account::handed_over(self.parts.clock.now());
             self.memories.of_name(&cron_job.name, |memory| memory.account = Some(account));
         }
         decision_log::queued(&cron_job.name, "CronJob added");
         self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
-    }
-
-    /// Remembers the slot of a deleted Job, which no longer shows that the slot was taken.
-    fn remember_slot(&self, job: &Job) {
-        let Some(cron_job) = self.resolve_controller_ref(job) else { return };
-        if let Some(slot) = job.slot_of(&cron_job)
-            && cron_job.status.last_schedule_time < Some(slot)
-        {
-            self.memories.change(&cron_job, |known| known.own.slot_taken(slot));
-        }
     }
 
     /// Whether another controller made a Job of `slot` that the watch shows now.
@@ -195,7 +187,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             stats_set.edited(old, new);
         }
         if let Some(counted) = new.recount_removed(old, self.parts.local_zone, self.parts.clock.now()) {
-            self.memories.change(new, |known| known.record_removed = Some(counted.into()));
+            self.memories.change(new, |known| {
+                // A sync that read this version live has counted it, and told of it.
+                if !known.pending.edits.has_counted(&counted) {
+                    known.record_removed = Some(counted.into());
+                }
+            });
         }
         if self.stands_by() {
             // The first sync decides by the schedule, and reports one that cannot be read.
@@ -218,9 +215,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let restricted = self.restriction(new).map(|restriction| new.restricted(&restriction));
         match self.next_scheduled_time(restricted.as_ref().unwrap_or(new)).filter(|_| !is_published) {
             Some(slot) => {
-                let due = self.time_of(slot);
-                decision_log::queued_at(&new.name, due, "schedule changed");
-                self.parts.queue.add_at(new.name.clone(), due);
+                decision_log::queued_at(&new.name, slot, "schedule changed");
+                self.parts.queue.add_at(new.name.clone(), slot);
             }
             // The schedule has no slot: the sync reports that.
             None => self.enqueue(new.name.clone(), "CronJob updated"),
@@ -229,7 +225,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     fn report_malformed(&self, kind: ResourceKind, object: &MalformedObject) {
         self.parts.metrics.malformed_objects_total.with_label_values(&[kind.kind]).inc();
-        if self.parts.manage == Manage::Annotated {
+        if self.is_shared() {
             // The annotation cannot be read, so the owning controller is not known.
             return;
         }

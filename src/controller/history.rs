@@ -30,7 +30,8 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob, is_
         return Vec::new();
     }
     // A Job's name keeps its slot from being started again by a create that was sent earlier.
-    if observation.open_creates_wait.is_some() {
+    let repeated = observation.recalled.pending_create.and_then(|pending| pending.repeated_wait());
+    if observation.open_creates_wait.is_some() || repeated.is_some() {
         return Vec::new();
     }
     let spec = &cron_job.spec;

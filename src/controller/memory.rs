@@ -8,17 +8,17 @@
 //!   dropped then, and nothing is recorded for the earlier one, until the API server itself returns the earlier one.
 //! - Nothing is kept, and nothing is allocated, for a CronJob of which nothing is known.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use chrono::TimeDelta;
 use dashmap::DashMap;
+use schedule::Zone;
 use tokio::time::Instant;
 
+use super::control::Patience;
 use super::external_jobs::Account;
 use super::mutation_cache::MutationCache;
-use super::observation::Recalled;
-use super::pending_status::{BegunCreate, PendingStatus};
+use super::observation::{Observation, Recalled};
+use super::pending_status::PendingStatus;
 use super::plan::{Memo, Settlement, Skip, Verdict};
 use super::retained::Retained;
 use super::status::Edits;
@@ -64,29 +64,6 @@ pub struct Known {
     pub pending: PendingStatus,
     /// Own writes that the caches do not show.
     pub own: MutationCache,
-}
-
-/// What a sync needs of the memory.
-#[derive(Debug)]
-pub struct Recollection {
-    /// The newest version that is known: the cached one, or one that was read live or written.
-    pub cron_job: Arc<CronJob>,
-    /// Whether the cache is suspect: it has lagged behind that version for long, or shows a CronJob that a live read did not find.
-    pub is_suspect: bool,
-    /// Jobs created here that the cache does not show yet.
-    pub created: Vec<Arc<Job>>,
-    /// Jobs deleted here that the cache may still show.
-    pub deleted: HashSet<Uid>,
-    /// What goes into the sync's observation as it is.
-    pub recalled: Recalled,
-    /// The last create that was sent, while its result is not known.
-    pub begun: Option<BegunCreate>,
-    /// See [`PendingStatus::others_wait`].
-    pub open_creates_wait: Option<TimeDelta>,
-    /// See [`Memory::confirmed`].
-    pub confirmed: u64,
-    /// See [`Memory::timed_out`].
-    pub timed_out: bool,
 }
 
 impl Known {
@@ -156,21 +133,28 @@ impl Memory {
 }
 
 impl Memories {
-    /// What is remembered of a CronJob that the cache shows, or that was read live. `shown` is the resource version up
-    /// to which the cache shows Jobs.
-    pub fn recall(&self, cached: Arc<CronJob>, shown: impl FnOnce() -> String) -> Recollection {
-        let mut recollection = Recollection::nothing(cached);
-        let name = recollection.cron_job.name.clone();
-        self.visit(&name, |memory| {
-            (recollection.confirmed, recollection.timed_out) = (memory.confirmed, memory.timed_out);
-            recollection.is_suspect = memory.not_found;
-            let Some(known) = memory.known(&recollection.cron_job) else { return };
-            let (newest, is_overdue) = known.own.newest(Arc::clone(&recollection.cron_job));
-            (recollection.cron_job, recollection.is_suspect) =
-                (Arc::clone(&newest), recollection.is_suspect || is_overdue);
-            (recollection.created, recollection.deleted) = (known.own.created(shown), known.own.deleted());
-            (recollection.begun, recollection.open_creates_wait) = (known.pending.begun, known.pending.others_wait());
-            let recalled = &mut recollection.recalled;
+    /// The observation of a CronJob that the cache shows, or that was read live, with what is remembered of it; its Jobs are to be
+    /// added. The sync begins in `epoch`, and `shown` is the resource version up to which the cache shows Jobs.
+    pub fn recall(
+        &self,
+        cached: &Arc<CronJob>,
+        local_zone: Zone,
+        epoch: u64,
+        shown: impl FnOnce() -> String,
+    ) -> Observation {
+        let mut observation = Observation::new(Arc::clone(cached), Vec::new(), local_zone);
+        observation.view_is_suspect = epoch > 0;
+        self.visit(&cached.name, |memory| {
+            observation.view_is_suspect = memory.not_found || memory.confirmed < epoch;
+            if memory.timed_out {
+                observation.patience = Patience::Longest;
+            }
+            let Some(known) = memory.known(cached) else { return };
+            let (newest, is_overdue) = known.own.newest(Arc::clone(cached));
+            observation.view_is_suspect |= is_overdue;
+            observation.open_creates_wait = known.pending.others_wait();
+            let recalled = &mut observation.recalled;
+            (recalled.created, recalled.deleted) = (known.own.created(shown), known.own.deleted());
             recalled.vanished = known.own.vanished().to_vec();
             recalled.memo.clone_from(&known.memo);
             // It is written once, although a server may not show it. A record that is shown was written since, by the leader
@@ -183,12 +167,14 @@ impl Memories {
                 recalled.record_removed = Some(counted.clone());
             }
             recalled.carried = known.pending.edits.clone();
+            recalled.begun = known.pending.begun.map(|begun| begun.slot);
             recalled.pending_create = known.pending.begun.and_then(|begun| begun.pending());
             if let Some(slot) = known.own.taken(&newest) {
                 recalled.carried.scheduled(slot);
             }
+            observation.cron_job = newest;
         });
-        recollection
+        observation
     }
 
     /// The newer of the cached version and one that was read live or written.
@@ -369,22 +355,6 @@ impl Memories {
     /// Whether anything is kept under that name.
     pub fn contains(&self, name: &ObjectName) -> bool {
         self.0.contains_key(name)
-    }
-}
-
-impl Recollection {
-    fn nothing(cron_job: Arc<CronJob>) -> Self {
-        Self {
-            cron_job,
-            is_suspect: false,
-            created: Vec::new(),
-            deleted: HashSet::new(),
-            recalled: Recalled::default(),
-            open_creates_wait: None,
-            begun: None,
-            confirmed: 0,
-            timed_out: false,
-        }
     }
 }
 

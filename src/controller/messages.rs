@@ -81,7 +81,7 @@ pub(super) fn frozen(namespace: &str, until: DateTime<Utc>, reason: Option<&str>
 
 pub(super) fn passed_over(backlog: usize) -> String {
     match backlog {
-        0 => format!("Passed over a run that could not start within 60 s: {BACKLOG} is 0"),
+        0 => format!("Passed over a run that other runs kept from starting for 60 s: {BACKLOG} is 0"),
         most => format!("Passed over runs that could not start in time: {BACKLOG} lets the newest {most} wait"),
     }
 }

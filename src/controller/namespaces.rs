@@ -189,7 +189,7 @@ impl Namespaces {
     /// Whether a sync has read what the Namespace does not say in this version, and may wait for it.
     fn has_read_otherwise(&self, shown: &Namespace) -> bool {
         let read = self.read.get(&shown.object_name().name).map(|read| Arc::clone(&read.namespace));
-        read.is_some_and(|read| !Restriction::is_same(read.restriction.as_deref(), shown.restriction.as_deref()))
+        read.is_some_and(|read| !read.leaves_the_same_slots(shown))
     }
 
     /// The watch shows this version: an earlier one that was read is of no use, unless the watch is doubted.
@@ -239,7 +239,7 @@ impl Namespaces {
         let old = read.handled.replace(Arc::clone(&new));
         // The handlers look at it.
         drop(read);
-        let is_news = |old: &Namespace| !Restriction::is_same(old.restriction.as_deref(), new.restriction.as_deref());
+        let is_news = |old: &Namespace| !old.leaves_the_same_slots(&new);
         match old.map(|old| before.filter(|before| !is_news(&old) && is_news(before)).cloned().unwrap_or(old)) {
             Some(old) => handlers.iter().for_each(|each| each.on_update(&old, &new)),
             None => handlers.iter().for_each(|each| each.on_add(&new, !*self.known.borrow())),
@@ -326,9 +326,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Namespace> for Namespa
 
     fn on_update(&self, old: &Arc<Namespace>, new: &Arc<Namespace>) {
         let namespaces = self.0.parts.namespaces.as_ref();
-        if !Restriction::is_same(old.restriction.as_deref(), new.restriction.as_deref())
-            || namespaces.is_some_and(|namespaces| namespaces.has_read_otherwise(new))
-        {
+        if !old.leaves_the_same_slots(new) || namespaces.is_some_and(|namespaces| namespaces.has_read_otherwise(new)) {
             self.0.enqueue_namespace(new, old.restriction.as_ref());
         }
     }

@@ -3,7 +3,7 @@
 //! Guarantees: what a sync reads is added to its [`Observation`], and nothing is removed or changed. Deciding again therefore
 //! reaches the same point and continues from there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use apimachinery::steps;
@@ -15,7 +15,7 @@ use super::plan::Memo;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::CountedFrom;
-use crate::api::{ApiError, ObjectName, Publish};
+use crate::api::{ApiError, ObjectName, Publish, Uid};
 
 /// The answer to a deletion.
 pub type DeleteReply = Result<(), ApiError>;
@@ -54,18 +54,40 @@ pub struct PendingCreate {
     pub slot: DateTime<Utc>,
     /// How much longer it may be committed. `None` means that time is over, and a live read gives the result.
     pub wait: Option<TimeDelta>,
+    /// Whether another create of the same Job has no known result either: one may be committed after the other's Job.
+    pub is_repeated: bool,
+}
+
+impl PendingCreate {
+    /// How much longer it may be committed although a create of a slot up to `last` made its Job: for an earlier slot, or beside
+    /// the create that made its own. A Job that is deleted before could run once more.
+    pub fn stray_wait(&self, last: Option<DateTime<Utc>>) -> Option<TimeDelta> {
+        if last > Some(self.slot) { self.wait } else { self.repeated_wait().filter(|_| last == Some(self.slot)) }
+    }
+
+    /// How much longer it may be committed, if another create may have made its Job.
+    pub fn repeated_wait(&self) -> Option<TimeDelta> {
+        self.wait.filter(|_| self.is_repeated)
+    }
 }
 
 /// What earlier syncs of this process left about one CronJob.
 #[derive(Clone, Debug, Default)]
 pub struct Recalled {
+    /// Jobs that they created and the cache does not show yet.
+    pub created: Vec<Arc<Job>>,
+    /// Jobs that they deleted and the cache may still show.
+    pub deleted: HashSet<Uid>,
     /// What the last one noted.
     pub memo: Memo,
     /// Status edits that an earlier sync decided and did not write, with the newest slot that had its Job.
     pub carried: Edits,
     /// A record of decided slots that an edit has removed, if no sync has decided since; `carried` has it, too.
     pub record_removed: Option<Box<CountedFrom>>,
-    /// The last create that this process sent, if its result is not known.
+    /// The slot of the last create that this process sent, until its result is known; for a CronJob shared with another
+    /// controller, until the status lists it.
+    pub begun: Option<DateTime<Utc>>,
+    /// That create, if its result is not known.
     pub pending_create: Option<PendingCreate>,
     /// Finished Jobs that were deleted before a sync saw them finished.
     pub vanished: Vec<Arc<Job>>,
@@ -76,6 +98,8 @@ pub struct Recalled {
 pub struct Observation {
     /// The newest version of the CronJob that is known: that of the cache, or one that this process wrote or read live.
     pub cron_job: Arc<CronJob>,
+    /// The version that the cache shows.
+    pub shown: Arc<CronJob>,
     /// Its Jobs: those of the cache, with those that this process has created and without those that it has deleted.
     pub jobs: Vec<Arc<Job>>,
     /// What earlier syncs left.
@@ -114,6 +138,7 @@ impl Observation {
     /// The observation of the cache, before any request.
     pub fn new(cron_job: Arc<CronJob>, jobs: Vec<Arc<Job>>, local_zone: Zone) -> Self {
         Self {
+            shown: Arc::clone(&cron_job),
             cron_job,
             jobs,
             recalled: Recalled::default(),

@@ -35,9 +35,13 @@ pub struct PendingStatus {
 pub struct BegunCreate {
     /// The slot.
     pub slot: DateTime<Utc>,
-    /// Until when an earlier create for the same slot with an unknown result may be committed.
+    /// How many creates for the slot have no known result.
+    open: usize,
+    /// Whether a create of another process, or of another slot with the same name, may have made its Job.
+    beside: bool,
+    /// Until when those of them may be committed that were sent before the last one.
     earlier: Option<Instant>,
-    /// Until when any create for this slot may be committed.
+    /// Until when any of them may be committed.
     may_commit_until: Option<Instant>,
 }
 
@@ -46,30 +50,43 @@ impl BegunCreate {
     pub fn pending(&self) -> Option<PendingCreate> {
         let left = self.may_commit_until?.saturating_duration_since(Instant::now());
         let wait = TimeDelta::from_std(left).ok().filter(|left| !left.is_zero());
-        Some(PendingCreate { slot: self.slot, wait })
+        Some(PendingCreate { slot: self.slot, wait, is_repeated: self.is_repeated() })
+    }
+
+    /// Whether its Job, once it is there, may be another create's.
+    fn is_repeated(&self) -> bool {
+        self.open > 1 || self.beside
     }
 }
 
 impl PendingStatus {
-    /// A create of the Job for `slot` is about to be sent.
-    pub fn begin(&mut self, slot: DateTime<Utc>) {
+    /// A create of the Job for `slot` is about to be sent. With `beside`, another process, or one for another slot, may make a Job of
+    /// that name, too.
+    pub fn begin(&mut self, slot: DateTime<Utc>, beside: bool) {
         let before = self.last_may_commit_until();
-        let is_repeated = self.begun.is_some_and(|begun| begun.slot == slot);
-        let (earlier, other) = if is_repeated { (before, None) } else { (None, before) };
+        let repeated = self.begun.filter(|begun| begun.slot == slot);
+        let (earlier, other) = if repeated.is_some() { (before, None) } else { (None, before) };
         self.others = self.others.max(other);
-        self.begun = Some(BegunCreate { slot, earlier, may_commit_until: Some(Instant::now() + LONGEST_CREATE) });
+        let (open, beside) = repeated.map_or((1, beside), |begun| (begun.open + 1, begun.beside || beside));
+        let may_commit_until = Some(Instant::now() + LONGEST_CREATE);
+        self.begun = Some(BegunCreate { slot, open, beside, earlier, may_commit_until });
     }
 
     /// The last create succeeded. With `keeps`, it is remembered until the status lists it.
     pub fn created(&mut self, keeps: bool) {
-        let Some(BegunCreate { slot, earlier, .. }) = self.begun else { return };
-        self.others = self.others.max(earlier);
-        self.begun = keeps.then_some(BegunCreate { slot, earlier: None, may_commit_until: None });
+        let Some(begun) = self.begun else { return };
+        self.others = self.others.max(begun.earlier);
+        self.begun = keeps.then_some(BegunCreate { open: 0, earlier: None, may_commit_until: None, ..begun });
     }
 
     /// The last create was refused or not sent. The result of an earlier create for the same slot stays unknown.
     pub fn refused(&mut self, keeps: bool) {
-        let before = self.begun.map(|begun| BegunCreate { may_commit_until: begun.earlier, ..begun });
+        let before = self.begun.map(|begun| BegunCreate {
+            open: begun.open.saturating_sub(1),
+            earlier: begun.earlier.filter(|_| begun.open > 2),
+            may_commit_until: begun.earlier,
+            ..begun
+        });
         self.begun = before.filter(|begun| keeps || begun.may_commit_until.is_some());
     }
 
@@ -111,7 +128,7 @@ impl PendingStatus {
         let newest = cron_job.status.last_schedule_time;
         let Some(begun) = self.begun.take_if(|begun| Some(begun.slot) <= newest) else { return };
         // The only create for the slot has made its Job.
-        let is_known = Some(begun.slot) == newest && begun.earlier.is_none();
+        let is_known = Some(begun.slot) == newest && !begun.is_repeated();
         if !is_known {
             self.others = self.others.max(begun.may_commit_until);
         }

@@ -287,13 +287,13 @@ pub enum Outcome {
     Done,
     /// No decision: there are more references to Jobs that may be gone. Requeue at once.
     Again,
-    /// Requeue at a slot.
-    Requeue(Requeue),
+    /// Requeue at this wall time: when the next slot is due, or something that holds or decides one may be over.
+    Requeue(DateTime<Utc>),
     /// A Job was started and the status does not list it yet. Requeue after all keys that have a Job to start, and at
     /// the next slot.
     SettleLater {
         /// The next slot.
-        next: Option<Requeue>,
+        next: Option<DateTime<Utc>>,
     },
     /// No decision: the template budget is used up. The key is requeued when there is space.
     AwaitTemplate,
@@ -302,20 +302,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The slot to requeue at.
-    pub fn next_slot(&self) -> Option<Requeue> {
+    /// When to requeue, but for at once.
+    pub fn next_slot(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::Requeue(next) | Self::SettleLater { next: Some(next) } => Some(*next),
             Self::Done | Self::Again | Self::AwaitTemplate | Self::Failed(_) | Self::SettleLater { next: None } => None,
         }
     }
-}
-
-/// When to requeue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Requeue {
-    /// The wall time: when the next slot is due, or something that holds or decides one may be over.
-    pub slot: DateTime<Utc>,
 }
 
 /// Why a sync has to be retried.
@@ -333,8 +326,10 @@ pub enum Failure {
     /// The CronJob was released and handed over again; the watch has not shown this yet.
     #[error("CronJob {0} was taken back and handed over again")]
     HandedOverAgain(ObjectName),
-    /// While the sync waited for answers, the CronJob changed or the slot's starting deadline passed.
-    #[error("CronJob {0} has changed, or its starting deadline passed, before its Job was created")]
+    /// While the sync waited for answers, the CronJob changed, the slot's starting deadline passed, or the clock was set back.
+    #[error(
+        "CronJob {0} has changed, its starting deadline passed, or the clock was set back, before its Job was created"
+    )]
     Changed(ObjectName),
     /// No Job can be made from the template.
     #[error("{0}")]

@@ -34,13 +34,12 @@ use schedule::{Evaluation, Schedule};
 use super::history::newest_unrecorded;
 use super::messages::{FROZEN, HANDED_OVER, NO_SLOT_LEFT, TOO_MANY_MISSED, frozen, handed_over, unsupported_schedule};
 use super::observation::{Observation, Ownership, PendingCreate};
-use super::plan::{Attempt, Failure, Lookup, Outcome, RecentEvent, Requeue, Skip, Then, Verdict};
+use super::plan::{Attempt, Failure, Lookup, Outcome, RecentEvent, Skip, Then, Verdict};
 use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::manage::Standing;
 use crate::api::policy::{Limits, PolicyError};
 use crate::api::{EventType, ObjectName, Uid};
-use backlog::Choice;
 
 /// What a sync does next.
 #[derive(Debug)]
@@ -59,20 +58,13 @@ pub struct Course<'a> {
     start: Start<'a>,
 }
 
-/// Whether a sync attempts to start a slot.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "as above")]
-enum Start<'a> {
-    /// No.
-    Nothing(Outcome),
-    /// Yes, by this schedule.
-    Attempt(Attempt, &'a Schedule),
-}
+/// How the sync ends without an attempt to start a slot, or the attempt and its schedule.
+type Start<'a> = ControlFlow<Outcome, (Attempt, &'a Schedule)>;
 
 impl<'a> Course<'a> {
     /// What is done about the due slot.
     pub fn attempt(&self) -> Option<&Attempt> {
-        if let Start::Attempt(attempt, _) = &self.start { Some(attempt) } else { None }
+        if let ControlFlow::Continue((attempt, _)) = &self.start { Some(attempt) } else { None }
     }
 
     /// The CronJob version that this was decided on.
@@ -109,7 +101,9 @@ pub fn decide(observation: &Observation, now: DateTime<Utc>) -> Decision<'_> {
     let mut sync = Sync::new(observation, now);
     match sync.run().map_err(|stop| *stop) {
         Ok(start) => Decision::Act(Course { sync, start }),
-        Err(Stop::Failed(failure)) => Decision::Act(Course { sync, start: Start::Nothing(Outcome::Failed(failure)) }),
+        Err(Stop::Failed(failure)) => {
+            Decision::Act(Course { sync, start: ControlFlow::Break(Outcome::Failed(failure)) })
+        }
         Err(Stop::Needs(lookups)) => Decision::Read(lookups),
     }
 }
@@ -168,15 +162,27 @@ impl<'a> Sync<'a> {
         }
         let before = self.count_slots();
         self.adopt_own_children();
-        self.tell_of_passed_slots(before);
-        self.adopt_begun_job()?;
+        if let Some(before) = before {
+            self.tell_of_passed_slots(before);
+        }
+        if let Ownership::Released { begun: Some(slot) } = self.observation.ownership {
+            // Its create has no known result. Where creates may still be sent, another one answers this instead.
+            let name = self.job_of(slot);
+            if !self.observation.jobs.iter().any(|job| job.name == name) {
+                self.adopt_live(&name, slot)?;
+            }
+        }
         self.leave_out_pruned_jobs();
         self.walk_children()?;
         if self.drop_missing_jobs()?.is_break() {
             // References to Jobs that are gone must not hold a slot.
-            return Ok(Start::Nothing(Outcome::Again));
+            return Ok(ControlFlow::Break(Outcome::Again));
         }
-        self.start_due_job()
+        let schedule = match self.usable_schedule() {
+            ControlFlow::Break(outcome) => return Ok(ControlFlow::Break(outcome)),
+            ControlFlow::Continue(schedule) => schedule,
+        };
+        Ok(self.search(schedule, Self::choose_slot)?.map_continue(|attempt| (attempt, schedule)))
     }
 
     /// Whether a Job is created only from a CronJob version that was read live: the cache may be stale, or does not
@@ -195,17 +201,6 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Looks up the Job of a released CronJob whose create has no known result. Where creates may still be sent,
-    /// another create answers this instead.
-    fn adopt_begun_job(&mut self) -> Decided<()> {
-        let Ownership::Released { begun: Some(slot) } = self.observation.ownership else { return Ok(()) };
-        let name = self.job_of(slot);
-        if self.observation.jobs.iter().any(|job| job.name == name) {
-            return Ok(());
-        }
-        self.adopt_live(&name, slot)
-    }
-
     /// Adopts the Job of that name, if it is there and a child.
     fn adopt_live(&mut self, name: &ObjectName, slot: DateTime<Utc>) -> Decided<()> {
         self.ask_for_jobs([name])?;
@@ -215,18 +210,6 @@ impl<'a> Sync<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Makes every decision from the deletion check to the attempt.
-    fn start_due_job(&mut self) -> Decided<Start<'a>> {
-        let schedule = match self.usable_schedule() {
-            ControlFlow::Break(outcome) => return Ok(Start::Nothing(outcome)),
-            ControlFlow::Continue(schedule) => schedule,
-        };
-        Ok(match self.search(schedule, Self::choose_slot)? {
-            ControlFlow::Break(outcome) => Start::Nothing(outcome),
-            ControlFlow::Continue(attempt) => Start::Attempt(attempt, schedule),
-        })
     }
 
     /// Searches for slots of the CronJob's schedule. All searches of a sync take from one count of steps.
@@ -250,7 +233,10 @@ impl<'a> Sync<'a> {
             return self.wait_for_an_edit(Skip::Invalid);
         }
         if cron_job.spec.suspend {
-            self.warn_of_handover();
+            // Where no CronJob is shared this counts, although one that is handed over has it only for the in-tree controller.
+            if self.observation.ownership == Ownership::Exclusive && Standing::of(cron_job, false).is_handed_over() {
+                self.hourly_event(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
+            }
             return self.wait_for_an_edit(Skip::Suspended);
         }
         if let Some(restriction) = cron_job.restriction()
@@ -287,8 +273,10 @@ impl<'a> Sync<'a> {
 
     /// Chooses among the due slots.
     fn choose_slot(&mut self, schedule: &Evaluation<'_>) -> Decided<Choose> {
-        let is_paused = self.is_paused();
-        self.warn_of_overtaken_slots(schedule);
+        let is_paused = self.limits.pause_after_failures.is_some_and(|limit| self.is_paused(limit));
+        if let Some(most) = self.limits.backlog.filter(|most| *most > 0) {
+            self.warn_of_overtaken_slots(most, schedule);
+        }
         Ok(match self.find_starts(schedule, true) {
             // The Event about the freeze says why nothing starts.
             Err(_) if self.is_frozen() => {
@@ -315,8 +303,12 @@ impl<'a> Sync<'a> {
                 if missed == Missed::Many {
                     self.draft.warning("TooManyMissedTimes", TOO_MANY_MISSED.to_owned());
                 }
-                let Choice::Start { slot, next } = self.choose(slot, schedule) else {
-                    return Ok(ControlFlow::Break(self.pass_over(slot, schedule)));
+                let (slot, next) = match self.limits.backlog {
+                    Some(0) if self.is_passed_over(slot) => {
+                        return Ok(ControlFlow::Break(self.pass_over(slot, schedule)));
+                    }
+                    None | Some(0) => (slot, None),
+                    Some(most) => self.oldest_waiting(most, slot, schedule),
                 };
                 // With a backlog the oldest starts, and nothing was missed before it.
                 let missed = if next.is_none() { missed } else { Missed::None };
@@ -344,7 +336,7 @@ impl<'a> Sync<'a> {
             self.draft.verdict = Verdict::NothingDue;
             return Ok(ControlFlow::Break(self.wait_for_next_slot(schedule)));
         }
-        if let Some(blocker) = self.blocker() {
+        if let Some(blocker) = self.blocker(slot) {
             return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
         self.draft.startable = Some(slot);
@@ -358,12 +350,13 @@ impl<'a> Sync<'a> {
             }
             return Ok(earlier);
         }
-        if let Some(blocker) = self.blocker() {
+        if let Some(blocker) = self.blocker(slot) {
             return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
         }
-        if let Some(wait) =
-            self.observation.open_creates_wait.filter(|_| self.an_open_create_may_interfere(slot, schedule))
-        {
+        let last = self.draft.status.last_schedule_time;
+        let stray = self.observation.recalled.pending_create.and_then(|pending| pending.stray_wait(last));
+        let open = self.observation.open_creates_wait.max(stray);
+        if let Some(wait) = open.filter(|_| self.an_open_create_may_interfere(slot, schedule)) {
             return Ok(ControlFlow::Break(self.come_back_after(wait, schedule)));
         }
         let mut attempt = Attempt { slot, victims: Vec::new(), then: Then::Create { name, missed }, next: None };
@@ -442,15 +435,7 @@ impl<'a> Sync<'a> {
     fn come_back_after(&self, wait: TimeDelta, schedule: &Evaluation<'_>) -> Outcome {
         let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
         let next = self.wait_for_next_slot(schedule).next_slot();
-        Outcome::Requeue(Requeue { slot: next.map_or(back, |next| next.slot.min(back)) })
-    }
-
-    /// Where no CronJob is shared, `spec.suspend` counts, although one that is handed over has it only for the in-tree controller.
-    fn warn_of_handover(&mut self) {
-        let cron_job = self.draft.base;
-        if self.observation.ownership == Ownership::Exclusive && Standing::of(cron_job, false).is_handed_over() {
-            self.hourly_event(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
-        }
+        Outcome::Requeue(next.map_or(back, |next| next.min(back)))
     }
 
     /// Only an edit of the CronJob, or a clock that is set back, starts the next sync.

@@ -78,7 +78,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let last_chance = self.end_of_due_slot(&cron_job, next).and_then(|end| end.checked_sub_signed(LAST_CHANCE));
         let now = self.parts.clock.now();
         if let Some(at) = last_chance.filter(|at| *at > now).or(next) {
-            self.parts.queue.add_at_uncounted(key.clone(), self.time_of(at));
+            self.parts.queue.add_at_uncounted(key.clone(), at);
         }
     }
 

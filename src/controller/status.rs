@@ -64,6 +64,11 @@ impl Edits {
         }
     }
 
+    /// Whether slots are recorded as decided for that version of the CronJob already.
+    pub fn has_counted(&self, counted: &CountedFrom) -> bool {
+        self.counted.as_ref().is_some_and(|known| known.is_of_the_version_of(counted))
+    }
+
     /// The edits without removals of references that `status` does not have.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
         if !self.removed.is_empty() {
@@ -320,25 +325,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Ends the sync without a status write; the edits are left to a later sync.
-    pub fn put_off(mut self, outcome: Outcome) -> Settlement {
-        let edits = std::mem::take(&mut self.edits).needed_by(&self.base.status);
-        self.end(None, edits, outcome)
-    }
-
-    /// Ends the sync.
-    pub fn settle(mut self, outcome: Outcome) -> Settlement {
-        let (base, edits) = (self.base, std::mem::take(&mut self.edits));
-        let status = std::mem::replace(&mut self.status, Cow::Borrowed(&base.status));
-        let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
-        let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
-        self.end(status, edits, outcome)
-    }
-
-    fn end(self, status: Option<StatusWrite>, edits: Edits, outcome: Outcome) -> Settlement {
+    /// Ends the sync. If the status is put off, its edits are left to a later sync.
+    pub fn settle(self, outcome: Outcome, is_put_off: bool) -> Settlement {
+        let base = self.base;
+        let status = match self.status {
+            Cow::Owned(status) if !is_put_off && status != base.status => Some(status),
+            _ => None,
+        };
+        let owes = is_put_off || status.is_some();
         Settlement {
-            status,
-            edits,
+            status: status.map(|status| StatusWrite { base: Arc::clone(base), status }),
+            edits: if owes { self.edits.needed_by(&base.status) } else { Edits::default() },
             events: self.events,
             memo: self.memo,
             already_there: self.already_there,
@@ -378,14 +375,6 @@ pub fn deletion_event(
             let message = format!("Deleted {}: {}", controller_kind.noun, error.message);
             Some(Event { type_: EventType::Warning, reason: "FailedDelete", message })
         }
-    }
-}
-
-/// The status, if it differs from that of `base`.
-fn changed(status: Cow<'_, CronJobStatus>, base: &CronJob) -> Option<CronJobStatus> {
-    match status {
-        Cow::Owned(status) if status != base.status => Some(status),
-        _ => None,
     }
 }
 

@@ -359,3 +359,29 @@ fn a_path_is_one_word_for_the_shell() {
         assert_eq!(shell_word(path), want);
     }
 }
+
+/// Commands ask the leases which controller runs a CronJob.
+#[tokio::test(start_paused = true)]
+async fn lease_says_which_controllers_run_in_this_process() {
+    let clock: SharedClock = TestClock::new(start());
+    let server = cluster::api_server(Arc::clone(&clock), 1);
+    let leases = || async {
+        let path = "/apis/coordination.k8s.io/v1/leases";
+        let list: Value = send(&server.client(), Method::GET, path, JSON, &Value::Null).await.unwrap();
+        serde_json::from_value::<Vec<k8s_openapi::api::coordination::v1::Lease>>(list["items"].clone()).unwrap()
+    };
+    let rows: [(&str, &[ControllerKind]); 4] = [
+        ("without a controller", &[]),
+        ("with one", &[ControllerKind::CronJob]),
+        ("on the state of an earlier one", &[ControllerKind::CronJob]),
+        ("and without one again", &[]),
+    ];
+    for (sentence, running) in rows {
+        lease::hold(&server, running, &clock).await.unwrap();
+        let found: Vec<_> = leases().await.iter().filter_map(crate::leader_election::Coverage::of).collect();
+        assert_eq!(found.len(), running.len(), "{sentence}");
+        for coverage in found {
+            assert!(coverage.includes(ControllerKind::CronJob.name, "shop"), "{sentence}");
+        }
+    }
+}

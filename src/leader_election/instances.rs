@@ -9,11 +9,14 @@ use std::fmt;
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::LeaderElectionRecord;
+use crate::api::Manage;
 
 /// The namespaces in which the holder of a lease works, with commas between them; `*` for all.
 pub const NAMESPACES_ANNOTATION: &str = "cronjob-controller.dev/namespaces";
 /// The controllers that the holder of a lease runs, with commas between them.
 pub const CONTROLLERS_ANNOTATION: &str = "cronjob-controller.dev/controllers";
+/// Which CronJobs the holder of a lease manages: the value of its `--manage`.
+pub const MANAGE_ANNOTATION: &str = "cronjob-controller.dev/manage";
 /// Stands for all namespaces.
 const ALL: &str = "*";
 /// The longest list of namespaces that is written, in bytes: half of what an object's annotations may have. An instance with more
@@ -28,6 +31,8 @@ pub struct Coverage {
     /// The names of its controllers.
     controllers: BTreeSet<String>,
     namespaces: Namespaces,
+    /// Which batch/v1 CronJobs are its own, if it says so.
+    manage: Option<Manage>,
 }
 
 /// Namespaces in which an instance works.
@@ -46,7 +51,18 @@ impl Coverage {
             [] => Namespaces::All,
             these => Namespaces::These(these.iter().cloned().collect()),
         };
-        Self { controllers: controllers.into_iter().map(str::to_owned).collect(), namespaces }
+        Self { controllers: controllers.into_iter().map(str::to_owned).collect(), namespaces, manage: None }
+    }
+
+    /// The same, with this `--manage`.
+    #[must_use]
+    pub fn managing(self, manage: Manage) -> Self {
+        Self { manage: Some(manage), ..self }
+    }
+
+    /// Its `--manage`. An older version does not say it.
+    pub fn manage(&self) -> Option<Manage> {
+        self.manage
     }
 
     /// What a lease says; `None` if it says nothing.
@@ -58,7 +74,9 @@ impl Coverage {
         };
         let (controllers, these) = (list(CONTROLLERS_ANNOTATION)?, list(NAMESPACES_ANNOTATION)?);
         let namespaces = if these.contains(ALL) { Namespaces::All } else { Namespaces::These(these) };
-        Some(Self { controllers, namespaces })
+        let manage = annotations.get(MANAGE_ANNOTATION);
+        let manage = manage.and_then(|text| Manage::BOTH.into_iter().find(|manage| manage.name() == text));
+        Some(Self { controllers, namespaces, manage })
     }
 
     /// The annotations that say it.
@@ -68,14 +86,22 @@ impl Coverage {
             Namespaces::All => ALL.to_owned(),
             Namespaces::These(these) => Some(list(these)).filter(|list| list.len() <= LONGEST).unwrap_or_default(),
         };
+        let manage = self.manage.map(|manage| (MANAGE_ANNOTATION, manage.name().to_owned()));
         [(CONTROLLERS_ANNOTATION, list(&self.controllers)), (NAMESPACES_ANNOTATION, namespaces)]
+            .into_iter()
+            .chain(manage)
             .map(|(name, value)| (name.to_owned(), value))
-            .into()
+            .collect()
+    }
+
+    /// Whether it runs this controller.
+    pub fn runs(&self, controller: &str) -> bool {
+        self.controllers.contains(controller)
     }
 
     /// Whether it works on the objects of this controller in this namespace.
     pub fn includes(&self, controller: &str, namespace: &str) -> bool {
-        self.controllers.contains(controller)
+        self.runs(controller)
             && match &self.namespaces {
                 Namespaces::All => true,
                 Namespaces::These(these) => these.contains(namespace),

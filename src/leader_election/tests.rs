@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use rand::SeedableRng;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until};
 
 use super::fake::{FakeLock, FakeServer, Fault, Lost, Network};
@@ -896,18 +897,44 @@ async fn a_create_that_outlives_the_lease_is_announced_before_it_is_sent() {
     }
 }
 
+/// A candidate: how it ends, when it leads, and what stops it.
+fn candidate(
+    who: &str,
+    server: &FakeServer,
+) -> (JoinHandle<Outcome>, tokio::sync::oneshot::Receiver<Leadership>, CancellationToken) {
+    let (elected, leadership) = tokio::sync::oneshot::channel();
+    let cancel = CancellationToken::new();
+    let elector = elector(who, FakeLock::new(server, network(vec![])), Hooks::default());
+    let run = elector.run(cancel.clone(), |leadership| {
+        let _ = elected.send(leadership);
+    });
+    (tokio::spawn(run), leadership, cancel)
+}
+
+/// The leader before has said in the lease that no create of it is open after its end.
+#[tokio::test(start_paused = true)]
+async fn leader_that_is_stopped_soon_after_a_takeover_releases_the_lease() {
+    let server = FakeServer::default();
+    server.force(Some(&record("", 0)));
+    let (first, leadership, _) = candidate("first", &server);
+    leadership.await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    first.abort();
+    let (second, leadership, cancel) = candidate("second", &server);
+    assert!(matches!(leadership.await.unwrap().takeover(), Takeover::RanOut(_)));
+    let (third, leadership, _) = candidate("third", &server);
+    sleep(Duration::from_secs(1)).await;
+    let stopped = Instant::now();
+    cancel.cancel();
+    assert_eq!(second.await.unwrap(), Outcome::Released);
+    assert_eq!(leadership.await.unwrap().takeover(), Takeover::Released);
+    assert!(stopped.elapsed() < Duration::from_millis(100), "{:?}", stopped.elapsed());
+    third.abort();
+}
+
 /// Two leaders die, one soon after the other.
 #[tokio::test(start_paused = true)]
 async fn what_is_open_of_one_leader_is_known_to_all_that_follow() {
-    let lead = |who, server: &FakeServer| {
-        let (elected, leadership) = tokio::sync::oneshot::channel();
-        let cancel = CancellationToken::new();
-        let elector = elector(who, FakeLock::new(server, network(vec![])), Hooks::default());
-        let run = elector.run(cancel.clone(), |leadership| {
-            let _ = elected.send(leadership);
-        });
-        (tokio::spawn(run), leadership, cancel)
-    };
     // (sentence, the first lease, whether it is deleted after three seconds, whether the second leader is told to stop, how long
     // creates of the first are open at most)
     let rows = [
@@ -920,14 +947,14 @@ async fn what_is_open_of_one_leader_is_known_to_all_that_follow() {
     for (sentence, first, is_deleted, is_stopped, open) in rows {
         let (start, server) = (Instant::now(), FakeServer::default());
         server.force(first.as_ref());
-        let (second, leadership, cancel) = lead("second", &server);
+        let (second, leadership, cancel) = candidate("second", &server);
         if is_deleted {
             sleep(Duration::from_secs(3)).await;
             server.force(None);
         }
         leadership.await.unwrap();
         sleep(Duration::from_secs(1)).await;
-        let (third, next, _) = lead("third", &server);
+        let (third, next, _) = candidate("third", &server);
         sleep(Duration::from_millis(100)).await;
         if is_stopped {
             cancel.cancel();

@@ -24,7 +24,9 @@ use cronjob_controller::cli::shadow::metrics::ShadowMetrics;
 use cronjob_controller::controller::cron_job_metrics;
 use cronjob_controller::dev::objects as dev;
 use cronjob_controller::events::reasons::{self, Reason};
-use cronjob_controller::leader_election::{CONTROLLERS_ANNOTATION, NAMESPACES_ANNOTATION, OPEN_CREATES};
+use cronjob_controller::leader_election::{
+    CONTROLLERS_ANNOTATION, MANAGE_ANNOTATION, NAMESPACES_ANNOTATION, OPEN_CREATES,
+};
 use cronjob_controller::metrics::{
     ControllerMetrics, LeaderElectionMetrics, ProcessCollector, Registry, RestClientMetrics, register_time_zone_data,
 };
@@ -294,6 +296,12 @@ fn reference_of_annotations_is_what_the_program_reads_and_writes() {
             "the Lease of an instance",
             "controller",
             "The controllers that its last holder runs, with commas between them.",
+        ),
+        (
+            MANAGE_ANNOTATION,
+            "the Lease of an instance",
+            "controller",
+            "The `--manage` of its last holder: `all` or `annotated`.",
         ),
         (
             OPEN_CREATES,

@@ -134,7 +134,7 @@ pub fn object(input: &[u8]) {
     bounded(text.len(), 24, 64 * 1024, 3, || {
         if let Ok(cron_job) = CronJob::decode(&text, &interner) {
             black_box(cron_job.timing(Zone::UTC));
-            if let Ok(body) = job_from_template(&cron_job, slot, Zone::UTC, None) {
+            if let Ok(body) = job_from_template(&cron_job, slot, Zone::UTC, None, None) {
                 // Without values nested more deeply than serde_json allows.
                 let job: Made = serde_json::from_slice(&body).unwrap();
                 assert!(job.metadata.owner_references[0].controller);

@@ -20,7 +20,7 @@ use crate::freezes;
 use crate::in_tree;
 use crate::job_world;
 use crate::network::Network;
-use crate::outage::{AGAIN, BACK};
+use crate::outage::{AGAIN, BACK, SOON};
 use crate::people;
 use crate::restore::Restore;
 use crate::rng::hash;
@@ -69,6 +69,8 @@ pub enum Act {
     BackUp,
     /// An operator restores etcd.
     Restore(Restore),
+    /// Everything stands still.
+    StandStill,
     /// No faults from now on.
     Calm,
 }
@@ -124,11 +126,17 @@ impl Sim {
         if let Some((from, until)) = scenario.outage() {
             state.plan(until + AGAIN, Act::JudgeWatches(from, until));
             state.plan(until + BACK, Act::JudgeOutage("an outage of the server"));
+            if scenario.comes_back_to_all() {
+                state.plan(until + SOON, Act::JudgeOutage("an outage that every replica saw"));
+            }
         }
         if let Some(restore) = scenario.restore {
             state.plan(restore.backup, Act::BackUp);
             state.plan(restore.at, Act::Restore(restore));
             state.plan(restore.judged(), Act::JudgeOutage("a restore of etcd"));
+        }
+        if let Some(still) = scenario.standstill {
+            state.plan(still.at, Act::StandStill);
         }
         state.plan(scenario.active, Act::Calm);
     }
@@ -168,6 +176,7 @@ impl Sim {
             Act::JudgeWatches(from, until) => self.judge_watches(from, until),
             Act::BackUp => self.back_up(),
             Act::Restore(restore) => self.restore_etcd(restore),
+            Act::StandStill => self.stand_still(),
             Act::Calm => self.calm(),
         }
     }

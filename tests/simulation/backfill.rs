@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use apimachinery::clock::TestClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::Manage;
 use cronjob_controller::api::policy::{MAX_CONCURRENT, REPLACE_WAITS};
@@ -19,19 +18,20 @@ use cronjob_controller::cli::output::Format;
 use cronjob_controller::client;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use futures::stream;
 use http::Response;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
 use schedule::local_zone;
 use tokio::task::{AbortHandle, spawn_local};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tower::BoxError;
 
 use crate::agenda::Act;
 use crate::call::Call;
 use crate::feed::SimBody;
 use crate::invariants::Sent;
-use crate::model::Author;
-use crate::network::whole;
+use crate::model::{Author, Job};
+use crate::network::{refusal, whole};
 use crate::rng::Rng;
 use crate::scenario::{Action, Edit, MINUTE, Millis, SECOND, Scenario};
 use crate::sim::Sim;
@@ -40,6 +40,9 @@ use crate::sim::Sim;
 /// would make a world another one each time.
 const ON_ITS_WAY: Duration = Duration::from_millis(2);
 
+/// For how long nothing may happen to a backfill that waits for nothing: longer than its watch of Jobs is late or silent.
+const HANGS: Millis = 4 * MINUTE;
+
 /// A backfill of one CronJob.
 #[derive(Clone, Debug)]
 pub struct Backfill {
@@ -47,6 +50,30 @@ pub struct Backfill {
     pub minutes: (i64, i64),
     pub max_active: usize,
     pub processes: Vec<Process>,
+    pub watch: Watch,
+}
+
+/// What the watch of Jobs suffers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// By how much each change is late.
+    late: Millis,
+    /// After how long it is cut each time, and whether its history is gone then, so that all Jobs are listed again.
+    cut: Option<(Millis, bool)>,
+}
+
+impl Watch {
+    fn generate(rng: &mut Rng) -> Self {
+        let late = rng.weighted(&[(50, 0), (25, 400), (15, 5 * SECOND), (10, 40 * SECOND)]);
+        let after = rng.range(3, 60) * SECOND;
+        let is_relisted = rng.percent(50);
+        Self { late, cut: rng.percent(50).then_some((after, is_relisted)) }
+    }
+
+    /// How long what it shows may be old: a cut one is opened again after a wait.
+    pub fn is_behind(&self) -> Millis {
+        self.late + if self.cut.is_some() { 10 * SECOND } else { 0 }
+    }
 }
 
 /// One process of the command.
@@ -76,16 +103,18 @@ pub struct Processes {
     writes: u64,
     /// Whether the call after it is scheduled.
     is_next_called: bool,
+    /// Whether the server has forgotten where its watch was cut.
+    is_expired: bool,
 }
 
 impl Scenario {
     /// In few worlds, an operator backfills one of the CronJobs.
     pub fn backfill(&mut self, rng: &mut Rng) {
         // The in-tree controller knows no backfill, and prunes its Jobs.
-        let has_policies = self.controller_kind.counted_from.is_some();
+        let has_policies = self.controller_kind.counted_from.is_some() && self.manage == Manage::All;
         // In some, many short Jobs of it wait for their places under a limit.
         let is_crowded = has_policies && Rng::fork(self.seed, "crowded backfill").percent(5);
-        if rng.percent(84) && !is_crowded || self.manage == Manage::Annotated {
+        if rng.percent(84) && !is_crowded {
             return;
         }
         let place = usize::try_from(rng.range(0, self.cron_jobs.len() as u64)).unwrap();
@@ -127,8 +156,23 @@ impl Scenario {
             processes.push(Process { killed, next: (*rng.pick(&[100, SECOND, 10 * SECOND, 50 * SECOND]), beside) });
         }
         let max_active = if is_crowded { 5 } else { *rng.pick(&[1, 1, 2, 5]) };
-        let action = Action::Backfill(Backfill { minutes: (first, last), max_active, processes });
+        let watch = Watch::generate(&mut Rng::fork(self.seed, "watch of a backfill"));
+        let action = Action::Backfill(Backfill { minutes: (first, last), max_active, processes, watch });
         self.edits.push(Edit { at, cron_job: place, action });
+        self.meddle_beside(&mut Rng::fork(self.seed, "people beside a backfill"), at, place);
+    }
+
+    /// In some of these worlds, people do several things with that CronJob meanwhile.
+    fn meddle_beside(&mut self, rng: &mut Rng, mut at: Millis, cron_job: usize) {
+        if rng.percent(50) {
+            return;
+        }
+        let has_policies = !self.cron_jobs[cron_job].policies.is_empty();
+        for _ in 0..rng.range(1, 6) {
+            at += *rng.pick(&[0, 3, 10, 200, 2 * SECOND, 20 * SECOND, 70 * SECOND]);
+            let action = self.deed(rng, has_policies);
+            self.edits.push(Edit { at, cron_job, action });
+        }
     }
 }
 
@@ -158,7 +202,8 @@ pub fn call(sim: &Arc<Sim>, edit: usize, at: Millis) {
     if is_other {
         sim.state.lock().invariants.coverage.count("world", "backfill called beside itself");
     }
-    let operator = Operator { sim: Arc::clone(sim), edit, process, name: cron_job.name.clone() };
+    let (name, watch) = (cron_job.name.clone(), backfill.watch);
+    let operator = Operator { sim: Arc::clone(sim), edit, process, name, watch };
     let minute = |minutes: i64| {
         let time = sim.wall(sim.scenario.edits[edit].at) + TimeDelta::minutes(minutes);
         time - TimeDelta::seconds(time.timestamp() % 60) - TimeDelta::nanoseconds(time.timestamp_subsec_nanos().into())
@@ -173,7 +218,7 @@ pub fn call(sim: &Arc<Sim>, edit: usize, at: Millis) {
         rerun: false,
     };
     let request = Request { question, dry_run: false, format: Format::Json };
-    let (client, clock) = (client::on_service(operator.clone()), TestClock::new(sim.wall(at)));
+    let (client, clock) = (client::on_service(operator.clone()), Arc::clone(&sim.clock));
     let (namespace, name) = (cron_job.namespace, cron_job.name.clone());
     let task = spawn_local(async move {
         let mut print = |_: &_| true;
@@ -187,6 +232,34 @@ pub fn call(sim: &Arc<Sim>, edit: usize, at: Millis) {
     sim.state.lock().backfills.entry(edit).or_default().task = Some(task.abort_handle());
 }
 
+/// The backfills that hang: nothing that they may wait for runs, and nothing has happened to their Jobs for minutes.
+pub fn hanging(sim: &Sim) -> Vec<String> {
+    let (at, mut state) = (sim.now(), sim.state.lock());
+    let state = &mut *state;
+    let mut found = Vec::new();
+    for (edit, processes) in &state.backfills {
+        if processes.task.as_ref().is_none_or(AbortHandle::is_finished) {
+            continue;
+        }
+        let cron_job = &sim.scenario.cron_jobs[sim.scenario.edits[*edit].cron_job];
+        let uid = state.model.names.get(&(cron_job.namespace.to_owned(), cron_job.name.clone()));
+        let Some((uid, cron)) = uid.and_then(|uid| state.model.crons.get_key_value(uid)) else { continue };
+        let Some(id) = cron.newest().backfill_under_way() else { continue };
+        let (own, others): (Vec<&Job>, Vec<&Job>) =
+            state.model.all_jobs_of(uid).partition(|job| job.backfill.as_ref() == Some(&id));
+        let waits = own.iter().any(|job| job.is_unfinished())
+            || cron.newest().max_concurrent().is_some() && others.iter().any(|job| job.is_unfinished());
+        let last = own.iter().flat_map(|job| [Some(job.created), job.ended, job.deleted]).flatten().max().unwrap_or(0);
+        state.invariants.coverage.count("judged", "backfill under way at the end");
+        let written = cron.versions.windows(2).filter(|pair| pair[0].backfill() != pair[1].backfill());
+        let last = written.map(|pair| pair[1].at).max().unwrap_or(0).max(last);
+        if !waits && last + HANGS < at {
+            found.push(format!("backfill {id} of {} hangs since {last} ms", cron_job.name));
+        }
+    }
+    found
+}
+
 /// One process of the command, and its connection.
 #[derive(Clone)]
 struct Operator {
@@ -194,6 +267,7 @@ struct Operator {
     edit: usize,
     process: usize,
     name: String,
+    watch: Watch,
 }
 
 impl Operator {
@@ -239,12 +313,35 @@ impl Operator {
     }
 
     fn commit(&self, call: &Call, sent: &Sent) -> Response<SimBody> {
-        let response = self.sim.commit(sent, call);
-        if call.watch {
-            response.map(|body| body.map_err(|never| match never {}).boxed_unsync())
-        } else {
-            whole(response)
+        if call.watch && !call.is_list() {
+            let mut state = self.sim.state.lock();
+            if std::mem::take(&mut state.backfills.entry(self.edit).or_default().is_expired) {
+                return refusal(410, "Expired", None);
+            }
         }
+        let response = self.sim.commit(sent, call);
+        if !call.watch || !response.status().is_success() {
+            return whole(response);
+        }
+        let Watch { late, cut } = self.watch;
+        let (sim, edit, opened) = (Arc::clone(&self.sim), self.edit, Instant::now());
+        let frames = stream::unfold((response.into_body(), sim), move |(mut body, sim)| async move {
+            let next = async {
+                let frame = body.frame().await?;
+                sleep(Duration::from_millis(late)).await;
+                Some(frame.map_err(|never| match never {}))
+            };
+            let Some((after, is_relisted)) = cut else { return next.await.map(|frame| (frame, (body, sim))) };
+            let Ok(frame) = timeout_at(opened + Duration::from_millis(after + late), next).await else {
+                let mut state = sim.state.lock();
+                state.invariants.coverage.count("world", "watch of a backfill cut");
+                state.backfills.entry(edit).or_default().is_expired |= is_relisted;
+                return None;
+            };
+            frame.map(|frame| (frame, (body, sim)))
+        });
+        let (parts, ()) = Response::new(()).into_parts();
+        Response::from_parts(parts, StreamBody::new(frames).boxed_unsync())
     }
 
     async fn send(self, call: Call) -> Response<SimBody> {

@@ -13,9 +13,11 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::Uid;
 use cronjob_controller::api::backfill::Record;
+use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use cronjob_controller::api::policy::BACKFILL;
 use serde_json::Value;
 
+use crate::backfill::Backfill;
 use crate::calm::limits_of;
 use crate::disguise::{READS_AS, disguised};
 use crate::invariants::{Invariants, Sent};
@@ -37,7 +39,7 @@ impl Version {
     }
 
     /// What the record says of it.
-    fn backfill(&self) -> Option<Value> {
+    pub fn backfill(&self) -> Option<Value> {
         let record = self.object["metadata"]["annotations"][BACKFILL].as_str()?;
         let mut record: Value = serde_json::from_str(record).ok()?;
         let is_own = record["uid"] == *text(&self.object, "uid");
@@ -53,6 +55,13 @@ impl Version {
             || limits_of(self.controller_kind()).into_iter().any(is_zero)
     }
 
+    /// Whether it is suspended for whoever runs it, as clients read it.
+    fn is_suspended_for_commands(&self) -> bool {
+        let shown = disguised(&self.object)["spec"]["suspend"] == true;
+        let annotations = &self.object["metadata"]["annotations"];
+        shown && (annotations[MANAGED_ANNOTATION] != "true" || annotations[SUSPEND_ANNOTATION] == "true")
+    }
+
     /// Whether it keeps fewer Jobs than `other`.
     fn keeps_fewer(&self, other: &Self) -> bool {
         let limit = |version: &Self, field: &str| version.spec()[field].as_u64().unwrap_or(u64::MAX);
@@ -61,10 +70,13 @@ impl Version {
 }
 
 impl Cron {
-    /// The version with which a backfill was planned: the last one without its record.
-    fn planned(&self, id: &str) -> Option<&Version> {
+    /// The versions by which a backfill may have been planned: the last one without its record, and those that there were since it
+    /// was called.
+    fn planned(&self, id: &str) -> Option<&[Version]> {
         let first = self.versions.iter().position(|version| version.backfill_under_way().as_deref() == Some(id))?;
-        self.versions.get(first.checked_sub(1)?)
+        let called = self.versions[first].at.saturating_sub(SEEN_WITHIN);
+        let known = self.versions.partition_point(|version| version.at <= called).saturating_sub(1);
+        self.versions.get(known.min(first.checked_sub(1)?)..first)
     }
 
     /// The versions that there were at any time between.
@@ -107,8 +119,8 @@ struct Start<'a> {
     scenario: &'a Scenario,
     uid: &'a str,
     cron: &'a Cron,
-    /// The version by which it was planned.
-    planned: &'a Version,
+    /// The versions by which it may have been planned.
+    planned: &'a [Version],
     /// The versions that the command may have read before it.
     versions: &'a [Version],
     id: &'a str,
@@ -118,24 +130,30 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    fn wall(&self, at: Millis) -> DateTime<Utc> {
-        self.scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap())
+    /// Those of its CronJob.
+    fn backfills(&self) -> impl Iterator<Item = &Backfill> {
+        self.scenario.edits.iter().filter_map(|edit| match &edit.action {
+            Action::Backfill(backfill) if self.scenario.cron_jobs[edit.cron_job].name == self.cron.name => {
+                Some(backfill)
+            }
+            _ => None,
+        })
     }
 
     /// What the document says of the slot.
     fn wrong_slot(&self) -> Option<String> {
-        let shown = self.planned;
-        if !shown.has_slot(self.slot) {
+        if !self.planned.iter().any(|version| version.has_slot(self.slot)) {
             return Some("which is no slot of the schedule that was planned".to_owned());
         }
-        let decided = decided_by_status(shown, self.wall(shown.at));
+        let decided =
+            self.planned.iter().filter_map(|version| decided_by_status(version, self.scenario.wall(version.at))).max();
         (decided < Some(self.slot)).then(|| format!("which no controller had decided: {decided:?}"))
     }
 
     /// Why it had to stop before.
     fn is_forbidden(&self) -> Option<&'static str> {
         let all = |is: fn(&Version) -> bool| self.versions.iter().all(is);
-        let shown = |version: &Version| disguised(&version.object)["spec"]["suspend"] == true;
+        let shown = |version: &Version| version.is_suspended_for_commands();
         match () {
             () if all(|version| version.policy() == "Replace") => Some("though Replace"),
             () if self.versions.iter().all(shown) => Some("though suspended"),
@@ -146,13 +164,7 @@ impl Start<'_> {
 
     /// Its unfinished Jobs, beside this one.
     fn beside_too_many(&self) -> Option<String> {
-        let edits = self.scenario.edits.iter().filter_map(|edit| match &edit.action {
-            Action::Backfill(backfill) if self.scenario.cron_jobs[edit.cron_job].name == self.cron.name => {
-                Some(backfill.max_active)
-            }
-            _ => None,
-        });
-        let most = edits.max()?;
+        let most = self.backfills().map(|backfill| backfill.max_active).max()?;
         let others = self.model.jobs_of(self.uid).filter(|job| job.uid != text(self.job, "uid"));
         let own = others.filter(|job| job.backfill.as_deref() == Some(self.id) && job.is_unfinished());
         let number = own.count();
@@ -163,7 +175,8 @@ impl Start<'_> {
     fn beyond_the_limit(&self, most: usize) -> Option<String> {
         // Its own are known by their answers.
         let is_own = |job: &Job| job.backfill.as_deref() == Some(self.id);
-        let is_seen = |job: &Job| is_own(job) || job.created + SEEN_WITHIN < self.sent.at;
+        let behind = SEEN_WITHIN + self.backfills().map(|backfill| backfill.watch.is_behind()).max().unwrap_or(0);
+        let is_seen = |job: &Job| is_own(job) || job.created + behind < self.sent.at;
         let is_known = |job: &&Job| job.uid != text(self.job, "uid") && is_seen(job);
         let others = self.model.jobs_of(self.uid).filter(is_known).filter(|job| job.is_unfinished());
         let number = others.count();
@@ -176,7 +189,7 @@ impl Start<'_> {
         let (schedule, slack) = (version.schedule()?, TimeDelta::seconds(1));
         let now = self.sent.clock;
         // The command goes by its own clock, or by the server's where that is another, which says whole seconds.
-        let server = self.wall(self.sent.at) + TimeDelta::milliseconds(self.scenario.server_skew);
+        let server = self.scenario.wall(self.sent.at) + TimeDelta::milliseconds(self.scenario.server_skew);
         let (earlier, later) = (now.min(server - slack), now.max(server));
         let ends = version.deadline().map_or(KEPT_FREE.1, |deadline| TimeDelta::seconds(deadline).min(KEPT_FREE.1));
         let first = later - version.offset() - ends + slack;
@@ -202,7 +215,8 @@ impl Start<'_> {
             return Some("the last one before a kill, removed by others");
         }
         // Its record tells what an earlier backfill started.
-        self.cron.traceless(self.model, first, self.planned).filter(|_| first.backfill.is_none())
+        let planned = self.planned.last()?;
+        self.cron.traceless(self.model, first, planned).filter(|_| first.backfill.is_none())
     }
 
     /// Whether its create was sent before that.

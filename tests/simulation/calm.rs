@@ -141,7 +141,7 @@ impl Sim {
         if model.all_jobs_of(uid).any(|job| job.name == name) {
             return None;
         }
-        let since = (version.due(slot) - self.scenario.start).num_milliseconds();
+        let since = self.scenario.moment_of(version.due(slot));
         // The controller waits for the slots of a new schedule; slots that it would have had earlier do not count, as
         // upstream.
         if since < i64::try_from(cron.scheduled_since()).unwrap() {

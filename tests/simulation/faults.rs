@@ -15,16 +15,10 @@ pub fn has_slow_admission() -> bool {
     *VALUE.get_or_init(|| std::env::var("SIM_NEW").map_or(HAS_SLOW_ADMISSION, |value| value == "1"))
 }
 
-/// Whether each world has a takeover that the faults around it make hard: `SIM_TAKEOVER=1` in the environment.
-pub fn has_takeover_everywhere() -> bool {
-    static VALUE: OnceLock<bool> = OnceLock::new();
-    *VALUE.get_or_init(|| std::env::var("SIM_TAKEOVER").is_ok_and(|value| value == "1"))
-}
-
-/// Whether etcd is restored from a backup in each world that allows it: `SIM_RESTORE=1` in the environment.
-pub fn has_restore_everywhere() -> bool {
-    static VALUE: OnceLock<bool> = OnceLock::new();
-    *VALUE.get_or_init(|| std::env::var("SIM_RESTORE").is_ok_and(|value| value == "1"))
+/// Whether each world that allows it has what few have otherwise: `SIM_TAKEOVER=1` in the environment for a takeover that the faults
+/// around it make hard, `SIM_RESTORE=1` for a restore of etcd, `SIM_STANDSTILL=1` for a machine that sleeps with everything on it.
+pub fn is_everywhere(what: &str) -> bool {
+    std::env::var(format!("SIM_{what}")).is_ok_and(|value| value == "1")
 }
 
 /// One fault with a duration.

@@ -15,7 +15,7 @@ use crate::call::Call;
 use crate::invariants::{Invariants, Sent};
 use crate::model::{Cron, Model, owner_of, revision, slot_of, text};
 use crate::rng::Rng;
-use crate::scenario::{CronJob, MINUTE, Millis, SECOND, Scenario, Spec};
+use crate::scenario::{CronJob, Edit, MINUTE, Millis, SECOND, Scenario, Spec};
 use crate::sim::Sim;
 
 /// The namespace.
@@ -85,6 +85,22 @@ impl Scenario {
         }
         let last = rng.weighted(&[(50, Change::Thaw), (50, Change::Remove)]);
         self.namespace_edits.push((end, last));
+        self.meddle_in_a_freeze(&mut Rng::fork(self.seed, "people in a freeze"));
+    }
+
+    /// People do with its CronJobs what they do with others.
+    fn meddle_in_a_freeze(&mut self, rng: &mut Rng) {
+        let first = self.cron_jobs.iter().position(|cron_job| cron_job.namespace == FREEZING).unwrap();
+        for cron_job in first..self.cron_jobs.len() {
+            if rng.percent(60) {
+                continue;
+            }
+            for _ in 0..rng.range(1, 4) {
+                let at = rng.range(20 * SECOND, self.active);
+                let action = self.deed(rng, !self.cron_jobs[cron_job].policies.is_empty());
+                self.edits.push(Edit { at, cron_job, action });
+            }
+        }
     }
 }
 

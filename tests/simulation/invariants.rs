@@ -18,7 +18,7 @@ use crate::recovery::Recovery;
 use crate::restore::Forgotten;
 use crate::rivals::Rivals;
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
-use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
+use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, IN_SOCKET, LEASE};
 use crate::view::{Delivered, View};
 
 /// A violated invariant.
@@ -69,10 +69,6 @@ impl Sent {
     pub fn is_late(&self, at: Millis) -> bool {
         at > self.at + COMMIT_WITHIN
     }
-}
-
-pub fn is_seen_by(job: &Job, author: Author) -> bool {
-    job.sight(author).is_some()
 }
 
 /// The UID and name of the CronJob for which a request starts a Job, or deletes a running one under Replace.
@@ -251,7 +247,7 @@ impl Invariants {
         }
         let (Some((uid, _)), Some(slot)) = (owner_of(job), slot_of(job)) else { return };
         let Some(cron) = model.crons.get(&uid) else { return };
-        let since_start = |slot: DateTime<Utc>| u64::try_from((slot - scenario.start).num_milliseconds()).unwrap_or(0);
+        let since_start = |slot: DateTime<Utc>| u64::try_from(scenario.moment_of(slot)).unwrap_or(0);
         // A skipped slot counts from its due time; Forbid waits for the previous Job.
         let first = cron.newest().first_slot(slot).filter(|first| *first < slot).unwrap_or(slot);
         let due = since_start(first);
@@ -280,40 +276,32 @@ impl Invariants {
         let is_rescued =
             |other: &Job| other.deleting && versions.iter().any(|version| version.rescues_after().is_some());
         let own = text(job, "uid");
-        let mut others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
-        let name = text(job, "name");
-        match policy {
-            "Forbid" => {
-                if let Some(other) = others.find(|other| other.is_unfinished() && !is_rescued(other)) {
-                    if self.is_excused_beside(model, other) || self.is_of_the_other_controller(versions, other) {
-                        return;
-                    }
-                    let text =
-                        format!("{author} created {name} while {} of {} runs, though Forbid", other.name, other.author);
-                    self.violated("2", at, text);
-                }
-            }
-            "Replace" => {
-                if let Some(other) = others.find(|other| other.is_unfinished() && !other.deleting) {
-                    if self.is_excused_beside(model, other)
-                        || self.is_of_the_other_controller(versions, other)
-                        || self.is_of_a_clock_ahead(slot_of(job), other, author)
-                    {
-                        return;
-                    }
-                    let text =
-                        format!("{author} created {name} while {} of {} runs, not replaced", other.name, other.author);
-                    self.violated("2", at, text);
-                }
-            }
-            _ => {}
+        let (counts, though): (&dyn Fn(&Job) -> bool, _) = match policy {
+            "Forbid" => (&|other| other.is_unfinished() && !is_rescued(other), "though Forbid"),
+            "Replace" => (&|other| other.is_unfinished() && !other.deleting, "not replaced"),
+            _ => return,
+        };
+        let others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
+        let wrong = others.filter(|other| counts(other)).find(|other| {
+            !self.is_excused_beside(model, other)
+                && !self.is_of_the_other_controller(versions, other)
+                && !self.is_of_a_clock_ahead(model, slot_of(job), other, author)
+        });
+        if let Some(other) = wrong {
+            let (name, runs) = (text(job, "name"), &other.name);
+            let text = format!("{author} created {name} while {runs} of {} runs, {though}", other.author);
+            self.violated("2", at, text);
         }
     }
 
     /// Whether `other` is the second Job of its slot, which is excused only where a third party removed the first.
     pub fn is_excused_beside(&mut self, model: &Model, other: &Job) -> bool {
         let (Some((uid, _)), Some(slot)) = (&other.owner, other.slot) else { return false };
-        let is_second = model.fires_of(uid, slot).any(|first| first.uid != other.uid && first.is_removed_by_others());
+        let was_on_its_way =
+            |first: &Job| first.deleted.is_some_and(|deleted| deleted + IN_SOCKET + CREATE_WITHIN > other.created);
+        let is_second = model
+            .fires_of(uid, slot)
+            .any(|first| first.uid != other.uid && first.is_removed_by_others() && was_on_its_way(first));
         if is_second {
             self.coverage
                 .count("excused", "two run: the first of one slot was removed while its create was on its way");
@@ -331,11 +319,20 @@ impl Invariants {
         is_excused
     }
 
-    /// Whether a leader whose clock was ahead started `other`, the Job of a slot still to come, and ended before its answer,
-    /// and the watch of `author` has not shown it.
-    fn is_of_a_clock_ahead(&mut self, slot: Option<DateTime<Utc>>, other: &Job, author: Author) -> bool {
+    /// Whether a leader whose clock was ahead started `other`, the Job of a slot still to come, and ended before its answer or before
+    /// the status had the slot, and the watch of `author` has not shown it.
+    pub fn is_of_a_clock_ahead(
+        &mut self,
+        model: &Model,
+        slot: Option<DateTime<Utc>>,
+        other: &Job,
+        author: Author,
+    ) -> bool {
         let is_early = other.slot > slot && other.creation < other.slot;
-        let is_excused = is_early && !other.answered && other.sight(author).is_none();
+        let cron = other.owner.as_ref().and_then(|(uid, _)| model.crons.get(uid));
+        let is_recorded = cron.is_some_and(|cron| cron.newest().last_schedule_time() >= other.slot);
+        let is_unknown = !other.answered || other.author != author && !is_recorded;
+        let is_excused = is_early && is_unknown && other.sight(author).is_none();
         if is_excused {
             self.coverage
                 .count("excused", "two run: a slot to come of a dead leader whose clock was ahead, unseen yet");
@@ -355,12 +352,15 @@ impl Invariants {
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
         let is_own = first.author == sent.author;
         let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
-        if !recorded && !is_own && is_gone && first.is_removed_by_others() {
+        // A standby that saw the Job remembers nothing of it.
+        let led = model.held_since.filter(|_| model.holder == sent.identity);
+        let is_unknown = first.sight(sent.author).is_none() || first.deleted < led.map(|since| since + SECOND);
+        if !recorded && !is_own && is_gone && first.is_removed_by_others() && is_unknown {
             // Its author never wrote the status, and later controllers could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job removed by others");
             return false;
         }
-        if !recorded && is_own && !first.answered && !is_seen_by(first, sent.author) {
+        if !recorded && is_own && !first.answered && first.sight(sent.author).is_none() {
             // Whether the request arrived cannot be determined any more: the answer was lost, and the Job was deleted
             // before the author's watch could show it.
             self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");
@@ -397,8 +397,9 @@ impl Invariants {
         let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
         let meanwhile = first.created..=sent.at;
         let mut versions = model.crons.get(uid).into_iter().flat_map(|cron| &cron.versions);
-        let is_excused =
-            is_gone && versions.any(|version| meanwhile.contains(&version.at) && version.timing().is_none());
+        let is_excused = first.author != sent.author
+            && is_gone
+            && versions.any(|version| meanwhile.contains(&version.at) && version.timing().is_none());
         if is_excused {
             self.coverage.count("excused", "fired again: its CronJob unreadable meanwhile, and the Job gone");
         }
@@ -470,6 +471,13 @@ impl Invariants {
         let Some(cron) = uid.and_then(|uid| model.crons.get(uid)) else { return };
         // A slot that is held may be recorded when it comes due.
         if cron.newest().has_limits() {
+            return;
+        }
+        // A changed schedule is looked at when its next slot comes, also that of a suspended CronJob, and then recorded.
+        let newest = cron.newest();
+        let recently = sent.clock - TimeDelta::seconds((ANSWERED_WITHIN / SECOND) as i64);
+        let due = newest.schedule().and_then(|schedule| schedule.next_after(recently));
+        if newest.at == cron.scheduled_since() && due.is_some_and(|slot| slot <= sent.clock) {
             return;
         }
         self.coverage.count("judged", "write once all was settled");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::disguise::disguised;
-use crate::invariants::{Invariants, Sent, is_seen_by};
+use crate::invariants::{Invariants, Sent};
 use crate::model::{Author, Condition, Job, Model, Version, owner_of, slot_of, text};
 use crate::pairs;
 use crate::policies::{Annotations, TIMING};
@@ -191,16 +191,27 @@ impl Invariants {
         }
         versions.last().into_iter().for_each(|version| pairs::count(&mut self.coverage, version));
         let others: Vec<&Job> = model.jobs_of(&uid).filter(|other| other.uid != text(job, "uid")).collect();
-        let is_known = |other: &&Job| other.is_made_by_controller() || is_seen_by(other, sent.author);
-        let wrong = [
-            Self::too_many(versions, &others, sent, is_known),
-            Self::beside_a_replaced_one(versions, &others, sent),
-            Self::while_paused(versions, &others, cron.newest().last_successful_time(), at),
-        ];
-        for (invariant, what) in wrong.into_iter().flatten() {
-            if others.iter().any(|other| self.is_excused_beside(model, other)) {
-                continue;
-            }
+        let is_seen = |other: &Job| other.sight(sent.author).is_some_and(|sight| sight.at < sent.at);
+        let is_known = |other: &&Job| other.is_made_by_controller() || is_seen(other);
+        // A Job may be gone since the create was sent.
+        let there = model.all_jobs_of(&uid).filter(|job| job.deleted.is_none_or(|deleted| deleted > sent.at));
+        let success = there.filter_map(|job| job.succeeded).max().max(cron.newest().last_successful_time());
+        let wrong = |others: &[&Job]| {
+            let wrong = [
+                Self::too_many(versions, others, sent, is_known),
+                Self::beside_a_replaced_one(versions, others, sent),
+                Self::while_paused(versions, others, success, at),
+            ];
+            wrong.into_iter().flatten().collect::<Vec<_>>()
+        };
+        if wrong(&others).is_empty() {
+            return;
+        }
+        let is_excused = |other: &&Job| {
+            self.is_excused_beside(model, other) || self.is_of_a_clock_ahead(model, Some(slot), other, sent.author)
+        };
+        let (_, others): (Vec<&Job>, Vec<&Job>) = others.into_iter().partition(is_excused);
+        for (invariant, what) in wrong(&others) {
             self.violated(invariant, at, format!("{name} {what}"));
         }
     }
@@ -237,18 +248,18 @@ impl Invariants {
     fn while_paused(
         versions: &[Version],
         others: &[&Job],
-        succeeded: Option<DateTime<Utc>>,
+        success: Option<DateTime<Utc>>,
         at: Millis,
     ) -> Option<(&'static str, String)> {
         let limits: Option<Vec<usize>> = versions.iter().map(Version::pauses_after).collect();
         let most = limits?.into_iter().max()?;
-        let has_success = succeeded.is_some() || others.iter().any(|job| job.succeeded.is_some());
         let is_shown = |job: &&&Job| job.ended.is_some_and(|ended| ended + SHOWN_WITHIN < at);
         let is_failure =
             |job: &&&Job| job.finished == Some(Condition::Failed) && !job.deleting && job.backfill.is_none();
-        let failed = others.iter().filter(is_failure);
+        // Times are of whole seconds, and what started in that of the success may have started before it.
+        let failed = others.iter().filter(is_failure).filter(|job| job.started.or(job.creation) > success);
         let number = failed.filter(is_shown).count();
-        (number >= most && !has_success).then(|| ("18", format!("after {number} failures without a success")))
+        (number >= most).then(|| ("18", format!("after {number} failures since the last success, {success:?}")))
     }
 
     /// A replica sends the deletion of a Job. It names the Job's UID. In the foreground it is sent once: before it, the Job

@@ -19,7 +19,8 @@
 //! 6. Statuses are written with a version; lastScheduleTime never decreases. Specs are never changed, and of the
 //!    annotations only the record of decided slots.
 //! 7. No write without the lease, nor after its deadline. A create of a Job is checked when it
-//!    is sent: in slow admission it may be committed up to its `?timeout=` later.
+//!    is sent: in slow admission it may be committed up to its `?timeout=` and two seconds in a socket later, and while another holds the
+//!    lease only as long as its sender's lease has announced.
 //! 8. Five minutes after the last fault the final state is reached: active, history, and every due slot started or
 //!    explained.
 //! 9. No write without effect, ever; and in the final state none without a cause. During faults a write can be a late
@@ -58,7 +59,8 @@
 //! `SIM_SEED` is the first seed, `SIM_RUNS` the number of seeds, `SIM_THREADS` the number of parallel runs. A failure
 //! prints the seed, shrinks the scenario, and prints its history; with `SIM_STOP=1` it ends the run without an
 //! explanation. `SIM_NEW=1` adds slow admission and noisy namespaces to the worlds, `SIM_NEW=0` leaves them out;
-//! `SIM_TAKEOVER=1` gives each world a takeover, and `SIM_RESTORE=1` a restore of etcd.
+//! `SIM_TAKEOVER=1` gives each world a takeover, `SIM_RESTORE=1` a restore of etcd, and `SIM_STANDSTILL=1` a machine that sleeps with
+//! everything on it.
 #![allow(clippy::unwrap_used, clippy::pedantic, clippy::explicit_auto_deref)]
 
 mod agenda;
@@ -94,6 +96,7 @@ mod scenario;
 mod sequences;
 mod shrink;
 mod sim;
+mod standstill;
 mod told;
 mod view;
 mod waiting;

@@ -107,6 +107,11 @@ impl Version {
         schedule.next_after(slot - chrono::TimeDelta::seconds(1)) == Some(slot)
     }
 
+    /// Whether its slots follow the last start, or are not known.
+    pub fn is_every(&self) -> bool {
+        self.spec()["schedule"].as_str().is_none_or(|text| text.contains("@every"))
+    }
+
     /// The first slot that is not decided at `now`.
     pub fn first_slot(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let (schedule, observed) = (self.schedule()?, self.observed(now)?);

@@ -216,8 +216,9 @@ impl Network {
         }
         if call.kind == Kind::Leases && call.is_write() {
             let lease = call.json();
+            let slept = self.sim.scenario.stood_still(sent.at, self.sim.now());
             let is_own = lease["spec"]["holderIdentity"] == self.identity.as_str();
-            replica.deadline = is_own.then_some(sent.at + LEASE.1 * 1000);
+            replica.deadline = is_own.then_some(sent.at + LEASE.1 * 1000 - slept);
         }
     }
 }

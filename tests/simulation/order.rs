@@ -4,6 +4,7 @@
 //! it starts a Job, and the Jobs that its watch has shown.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::api::Manage;
 use serde_json::Value;
 
 use crate::disguise::{READS_AS, disguised};
@@ -133,7 +134,7 @@ impl<'a> Start<'a> {
         let other = waits.then(|| self.cron.changed_after_a_record(self.versions[0].revision)).flatten();
         let resumed = waits.then(|| self.cron.resumed_after_a_record(self.versions[0].revision)).flatten();
         let changed = self.retimed().max(other).max(resumed)?;
-        let changed = self.scenario.start + TimeDelta::milliseconds(i64::try_from(changed).ok()?);
+        let changed = self.scenario.wall(changed);
         let due = self.versions.iter().map(|version| version.due(self.slot)).max()?;
         // The server notes whole seconds.
         let is_early = due < changed - differ - TimeDelta::seconds(1);
@@ -152,7 +153,9 @@ impl<'a> Start<'a> {
         let old = before.timing_annotations();
         let is_old = |version: &&Version| version.timing_annotations() == old;
         let since = self.cron.versions[..place].iter().rev().take_while(is_old).last()?.at;
-        let is_known = self.leads_since? < changed && since + SHOWN_WITHIN < changed;
+        // What one shows that another controller manages may be missing in the view of this one.
+        let is_managed = self.scenario.manage == Manage::All || !before.is_taken_back() && !after.is_taken_back();
+        let is_known = is_managed && self.leads_since? < changed && since + SHOWN_WITHIN < changed;
         is_known.then_some(changed)
     }
 }
@@ -173,7 +176,10 @@ impl Cron {
         let first = known[..since].iter().rposition(|version| facts(version) != before).map_or(0, |place| place + 1);
         let record = |version: &Version| counted_from(&version.object).map(str::to_owned);
         let (old, new) = (record(&known[first]), record(&known[since - 1]));
-        let is_recorded = new.is_some() && new != old;
+        // Once it is given back, a record may still come of what was seen before.
+        let last = &known[since - 1];
+        let is_managed = last.object["metadata"]["annotations"][SHARED].is_null() || !last.is_taken_back();
+        let is_recorded = is_managed && new.is_some() && new != old;
         let waits = known[since..].iter().all(Version::waits_after_change);
         (is_plain && is_recorded && waits).then(|| known[since].at)
     }

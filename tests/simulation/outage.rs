@@ -1,8 +1,8 @@
 //! The whole server is away across a slot, and replicas restart meanwhile, so that cold ones stand beside warm ones.
 //!
-//! Guarantee (24): forty seconds after it is back, each due slot that nothing holds has had its Job. A leader that could not renew
-//! has lost its lease; the lease expires 15 s after its last renewal for a replica that has seen that, and 15 s after the return for
-//! another. Judged of CronJobs with Allow or Replace, without a deadline and without an edit from the minutes before, by right clocks.
+//! Guarantee (24): eight seconds after it is back, each due slot that nothing holds has had its Job, where no replica restarted and the
+//! leader kept its lease or the lease has expired; elsewhere after forty: a leader that could not renew has lost its lease, and the
+//! lease expires 15 s after its last renewal for a replica that has seen that, and 15 s after the return for another. Judged of CronJobs with Allow or Replace, without a deadline and without an edit from the minutes before, by right clocks.
 //!
 //! Three seconds after it is back, each replica that was there then watches CronJobs and Jobs again.
 
@@ -24,6 +24,13 @@ const BEFORE: Millis = 200 * SECOND;
 /// How long after the return of the server slots may start: a replica that has not seen the last renewal counts the lease's 15 s from
 /// then, and reads it every few seconds.
 pub const BACK: Millis = 40 * SECOND;
+
+/// The same where every replica was there before, and the lease was never lost or has expired meanwhile.
+pub const SOON: Millis = 8 * SECOND;
+
+/// The longest outage in which a leader keeps its lease, and the shortest in which the lease expires for every replica.
+const KEPT: Millis = 8 * SECOND;
+const EXPIRED: Millis = 20 * SECOND;
 
 /// How long after its return each replica watches again.
 pub const AGAIN: Millis = 3 * SECOND;
@@ -53,6 +60,12 @@ impl Scenario {
             amount,
         };
         self.faults.extend(faults.into_iter().map(fault));
+    }
+
+    /// Whether the replicas that were there before the outage start what is due as soon as it ends.
+    pub fn comes_back_to_all(&self) -> bool {
+        let restarts = self.faults.iter().any(|fault| fault.number == AWAY + 1);
+        self.outage().is_some_and(|(from, until)| !restarts && !(KEPT..EXPIRED).contains(&(until - from)))
     }
 
     /// From when until when the server is away.
@@ -90,9 +103,14 @@ impl Sim {
         {
             return;
         }
+        // No replica runs.
+        let is_down = |fault: &Fault| fault.kind == F::Outage && fault.at < at && at < fault.until + BACK;
+        if self.scenario.faults.iter().any(is_down) {
+            return;
+        }
         let is_plain = |cron: &&Cron| {
             let version = cron.newest();
-            let is_edited = cron.edited() + BEFORE + 2 * MINUTE > at;
+            let is_edited = cron.edited() + BEFORE + 2 * MINUTE > at || state.model.namespace_edited(cron) + BACK > at;
             version.policy() != "Forbid" && version.deadline().is_none() && version.timing().is_some() && !is_edited
         };
         let live: Vec<_> = state.model.live().filter(|(_, cron)| is_plain(cron)).collect();

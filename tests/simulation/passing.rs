@@ -23,7 +23,7 @@ const SLACK: TimeDelta = TimeDelta::seconds(5);
 const STALE: TimeDelta = TimeDelta::seconds(240);
 
 /// How the Event begins.
-const MESSAGE: &str = "Passed over a run that could not start within";
+const MESSAGE: &str = "Passed over a run that other runs kept from starting for";
 
 impl Invariants {
     /// A replica says that it passed over the newest slot that is due by its clock.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use apiserver::Object;
 use chrono::TimeDelta;
-use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use cronjob_controller::api::manage::{Handover, MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use cronjob_controller::api::policy::COUNTED_FROM;
 use cronjob_controller::api::{ControllerKind, Manage};
 use http::Method;
@@ -73,11 +73,24 @@ fn handover(is_suspended: bool, is_taken_back: bool, is_off: bool) -> Value {
 }
 
 /// Gives a CronJob of the scenario back to the in-tree controller, which then starts its Jobs, or hands it over again.
+/// As `migrate takeback` and `migrate handover` do.
 pub fn give(sim: &Sim, place: usize, is_given_back: bool) {
     let what = if is_given_back { "given back to the in-tree controller" } else { "handed over again by it" };
     sim.state.lock().invariants.coverage.count("world", what);
-    let patch = handover(false, is_given_back, !is_given_back);
-    sim.act(&Call::world(Method::PATCH, path(sim, &sim.scenario.cron_jobs[place]), &patch));
+    let cron_job = &sim.scenario.cron_jobs[place];
+    let Some(before) = newest(sim, cron_job).map(|object| standing(&object)) else { return };
+    if before.is_suspended() {
+        sim.state.lock().invariants.coverage.count("world", "handed over or given back while it is suspended");
+    }
+    let wanted = if is_given_back { before.taken_back() } else { before.handed_over() };
+    sim.act(&Call::world(Method::PATCH, path(sim, cron_job), &before.patch(wanted)));
+}
+
+/// Who runs a CronJob, as the commands read it.
+fn standing(object: &Value) -> Standing {
+    let annotations = &object["metadata"]["annotations"];
+    let handover = Handover::read([MANAGED_ANNOTATION, SUSPEND_ANNOTATION].map(|name| annotations[name].as_str()));
+    Standing { handover, spec_suspend: object["spec"]["suspend"] == true }
 }
 
 /// When a CronJob is given back: now, or just before its next slot, which the in-tree controller then starts before a replica's
@@ -156,7 +169,13 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             let is_taken_back = *suspend && edit.at.is_multiple_of(2);
             match sim.scenario.manage {
                 Manage::All => json!({"spec": {"suspend": suspend}}),
-                Manage::Annotated => handover(*suspend, is_taken_back, true),
+                // Of the others, some by `suspend`.
+                Manage::Annotated => match newest(sim, cron_job).map(|object| standing(&object)) {
+                    Some(before) if *suspend && !is_taken_back && edit.at.is_multiple_of(3) => {
+                        before.patch(before.with_suspend(true))
+                    }
+                    _ => handover(*suspend, is_taken_back, true),
+                },
             }
         }),
         Action::TakeBack(again) => {

@@ -14,9 +14,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::Manage;
 use cronjob_controller::api::policy::SPREAD;
 
-use crate::model::{Cron, Job, Model, Version};
+use crate::model::{Cron, Job, Model, Version, text};
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::sim::Sim;
+use crate::waiting::is_name_used;
 
 /// How late a slot may start.
 const STARTS_WITHIN: TimeDelta = TimeDelta::seconds(7);
@@ -40,14 +41,15 @@ impl Scenario {
 /// The slots that did not start in time, though the world was calm since `calm_since`.
 pub fn late(sim: &Sim, calm_since: Millis) -> Vec<String> {
     let scenario = &sim.scenario;
-    let calm_since = if scenario.has_no_faults() { ELECTED } else { calm_since };
+    let awake = scenario.standstill.map_or(0, |still| still.at);
+    let calm_since = if scenario.has_no_faults() { awake + ELECTED } else { calm_since };
     let mut state = sim.state.lock();
     let mut found = Vec::new();
     let (mut judged, mut every, mut excused) = (0, 0, Vec::new());
     for (uid, cron) in state.model.live() {
         let version = cron.newest();
         let is_released = scenario.manage == Manage::Annotated && version.is_taken_back();
-        let is_every = version.spec()["schedule"].as_str().is_none_or(|text| text.contains("@every"));
+        let is_every = version.is_every();
         if is_released || version.is_suspended() || version.has_limits() {
             continue;
         }
@@ -132,17 +134,20 @@ fn stalls(model: &Model, (uid, cron): (&str, &Cron), begin: Millis, sim: &Sim) -
     let last = before.checked_sub(1).and_then(|place| steps[place].1);
     let within = |steps: &[(Millis, Option<DateTime<Utc>>)]| steps.first().map_or(sim.now(), |(at, _)| *at);
     let mut since = (sim.wall(begin) + version.offset(), last);
+    let created = text(&version.object, "creationTimestamp").parse().ok();
     for place in before..=steps.len() {
         let next = sim.wall(within(&steps[place..]));
         let due = since.0 + interval;
-        let takes_name = |job: &Job| {
-            let due = since.1.map(|last| version.controller_kind().child_name(&cron.name, last + interval));
-            job.namespace == cron.namespace && Some(&job.name) == due.as_ref()
-        };
+        // Several slots in a row share a name.
+        let slots = |last| (1..).map(move |number| last + interval * number);
+        let are_named = since.1.or(created).is_some_and(|last| {
+            let mut due = slots(last).take_while(|slot| version.due(*slot) + STARTS_WITHIN < next);
+            due.all(|slot| is_name_used(model, cron, slot))
+        });
         let is_ahead = since.1.is_some_and(|last| version.due(last) > since.0);
         if next > due + STARTS_WITHIN
             && !is_ahead
-            && !model.jobs.values().any(takes_name)
+            && !are_named
             && !blocked(model, uid, cron, (due, due + STARTS_WITHIN), sim)
         {
             let text = format!("no slot of its @every started from {} to {next}", since.0);

@@ -18,10 +18,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 use cronjob_controller::api::policy::NOT_BEFORE;
+use cronjob_controller::cli::migrate::skip_missed::{Bound, bound};
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agenda::Act;
 use crate::call::Call;
@@ -30,9 +31,9 @@ use crate::faults::{self, Fault, FaultKind as F};
 use crate::invariants::{Invariants, Sent};
 use crate::job_world;
 use crate::model::{Author, Cron, Model, owner_of, slot_of, text};
-use crate::policies::counted_from;
+use crate::policies::{Annotations, counted_from};
 use crate::rng::Rng;
-use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
+use crate::scenario::{Action, Edit, MINUTE, Millis, SECOND, Scenario};
 use crate::sim::{Sim, State};
 
 /// How much the revision grows, as docs/operations.md says.
@@ -80,7 +81,7 @@ pub struct Forgotten {
 impl Scenario {
     /// In few worlds, etcd is restored.
     pub fn restore(&mut self, rng: &mut Rng) {
-        let is_drawn = rng.percent(8) || faults::has_restore_everywhere();
+        let is_drawn = rng.percent(8) || faults::is_everywhere("RESTORE");
         // What an outage leaves behind is judged alone.
         if !is_drawn || self.outage().is_some() {
             return;
@@ -91,6 +92,13 @@ impl Scenario {
         let backup = stopped.saturating_sub(rng.range(5 * SECOND, 8 * MINUTE)).max(20 * SECOND);
         let is_guarded = rng.percent(50) && self.controller_kind.counted_from.is_some();
         self.restore = Some(Restore { backup, at, until, is_guarded });
+        for cron_job in 0..self.cron_jobs.len() {
+            // The page allows to remove it at any time.
+            if is_guarded && rng.percent(20) {
+                let (later, change) = (until + rng.range(0, 3 * MINUTE), Annotations::from([(NOT_BEFORE, None)]));
+                self.edits.push(Edit { at: later, cron_job, action: Action::Timing(change) });
+            }
+        }
         self.faults.retain(|fault| fault.until + AROUND.0 < stopped || until + AROUND.1 < fault.at);
         let is_orderly = rng.range(0, 2);
         self.faults.extend((0..self.replicas).map(|replica| Fault {
@@ -158,24 +166,24 @@ impl Sim {
         }
     }
 
-    /// Step 4 of the page: a CronJob that has a time to come keeps it, and one in the past is set anew.
+    /// Step 4 of the page, as `migrate skip-missed` decides it. What the command names and leaves, the operator sets by hand.
     fn say_that_no_slot_before_counts(&self, at: Millis) {
-        let now = self.wall(at);
-        let is_to_come = |cron: &Cron| {
+        let now = self.wall(at).trunc_subsecs(0);
+        let patch = |cron: &Cron| {
             let annotations = &cron.newest().object["metadata"]["annotations"];
-            let known = annotations[NOT_BEFORE].as_str().and_then(|text| text.parse::<DateTime<Utc>>().ok());
-            known.is_some_and(|known| known > now)
+            // A slot that its spread delays until after the restore starts then.
+            let to = now - cron.newest().offset();
+            bound(|name| annotations[name].as_str(), to).unwrap_or(Bound::Set { to, leaves_none: false }).patch()
         };
-        let paths: Vec<String> = {
+        let patches: Vec<(String, Value)> = {
             let mut state = self.state.lock();
             state.invariants.coverage.count("world", "not-before set after a restore");
             let parent = self.scenario.controller_kind.parent;
-            let live = state.model.live().filter(|(_, cron)| !is_to_come(cron));
-            live.map(|(_, cron)| format!("{}/{}", parent.path(Some(&cron.namespace)), cron.name)).collect()
+            let path = |cron: &Cron| format!("{}/{}", parent.path(Some(&cron.namespace)), cron.name);
+            state.model.live().filter_map(|(_, cron)| Some((path(cron), patch(cron)?))).collect()
         };
-        let time = now.to_rfc3339_opts(SecondsFormat::Secs, true);
-        for path in paths {
-            self.act(&Call::world(Method::PATCH, path, &json!({"metadata": {"annotations": {NOT_BEFORE: time}}})));
+        for (path, patch) in patches {
+            self.act(&Call::world(Method::PATCH, path, &patch));
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use tokio::task::LocalSet;
 
+use crate::backfill;
 use crate::calm::{QUIET, SETTLED_WITHIN};
 use crate::coverage::Coverage;
 use crate::invariants::Violation;
@@ -69,7 +70,9 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         in_order(&sim, &mut end).await;
         let late = punctual::late(&sim, scenario.active + SETTLED_WITHIN);
         let told = told::wrong(&sim).await;
+        let hanging = backfill::hanging(&sim);
         let mut state = sim.state.lock();
+        hanging.into_iter().for_each(|what| state.invariants.violated("27", end, what));
         told.into_iter().for_each(|what| state.invariants.violated("28", end, what));
         late.into_iter().for_each(|what| state.invariants.violated("23", end, what));
         for replica in &mut state.replicas {

@@ -15,6 +15,7 @@ use crate::limits;
 use crate::policies::{self, Annotations};
 use crate::restore::Restore;
 use crate::rng::Rng;
+use crate::standstill::Standstill;
 
 /// Virtual milliseconds since the start of the world.
 pub type Millis = u64;
@@ -45,6 +46,8 @@ pub struct Scenario {
     pub namespace_edits: Vec<(Millis, freezes::Change)>,
     /// Whether etcd is restored from a backup.
     pub restore: Option<Restore>,
+    /// Whether everything stands still for a while.
+    pub standstill: Option<Standstill>,
 }
 
 /// One CronJob as it is first created.
@@ -201,6 +204,7 @@ impl Scenario {
             faults: Vec::new(),
             namespace_edits: Vec::new(),
             restore: None,
+            standstill: None,
         };
         for number in 0..count {
             let at = if rng.percent(70) { rng.range(0, 5 * SECOND) } else { rng.range(0, active / 2) };
@@ -321,7 +325,7 @@ impl Scenario {
     /// How far two replicas' clocks may differ; `None` if one of them is stepped.
     pub fn clocks_differ(&self) -> Option<TimeDelta> {
         let steps = |fault: &Fault| matches!(fault.kind, FaultKind::ClockStep | FaultKind::Sleep);
-        let is_stepped = self.faults.iter().any(steps);
+        let is_stepped = self.faults.iter().any(steps) || self.standstill.is_some();
         let (first, last) = (self.skews.iter().min()?.min(&0), self.skews.iter().max()?.max(&0));
         let (first, last) = (first.min(&self.server_skew), last.max(&self.server_skew));
         (!is_stepped).then(|| TimeDelta::milliseconds(last - first))
@@ -427,7 +431,10 @@ impl Scenario {
     fn give_back(&mut self, rng: &mut Rng) {
         for cron_job in 0..self.cron_jobs.len() {
             if rng.percent(25) {
-                let at = rng.range(20 * SECOND, self.active - 2 * MINUTE);
+                // Some are handed over for the first time.
+                let (first, later) =
+                    (self.cron_jobs[cron_job].at + 1, rng.range(20 * SECOND, self.active - 2 * MINUTE));
+                let at = rng.weighted(&[(20, first), (80, later)]);
                 let again = rng.range(10 * SECOND, 200 * SECOND);
                 self.edits.push(Edit { at, cron_job, action: Action::GiveBack(again) });
             }
@@ -532,7 +539,7 @@ fn spec_schedule(
     (schedule, zone)
 }
 
-fn action(rng: &mut Rng, now: DateTime<Utc>, controller_kind: ControllerKind) -> Action {
+pub fn action(rng: &mut Rng, now: DateTime<Utc>, controller_kind: ControllerKind) -> Action {
     let (schedule, zone) = spec_schedule(rng, now, controller_kind);
     let kinds = [
         (14, Action::Schedule(schedule, zone)),

@@ -10,7 +10,7 @@ use crate::faults::{self, Fault, FaultKind as F};
 use crate::limits;
 use crate::policies;
 use crate::rng::Rng;
-use crate::scenario::{Action, Edit, MINUTE, Millis, NAMESPACES, SECOND, Scenario};
+use crate::scenario::{self, Action, Edit, MINUTE, Millis, NAMESPACES, SECOND, Scenario};
 
 impl Scenario {
     /// Adds all of them.
@@ -27,6 +27,7 @@ impl Scenario {
         self.backfill(&mut Rng::fork(seed, "backfill"));
         self.roll_back(&mut Rng::fork(seed, "rollback"));
         self.restore(&mut Rng::fork(seed, "restore"));
+        self.stand_still(&mut Rng::fork(seed, "standstill"));
     }
 
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
@@ -70,32 +71,43 @@ impl Scenario {
             }
             let mut at = rng.range(20 * SECOND, self.active);
             for _ in 0..rng.range(2, 5) {
-                let timing = Action::Timing(policies::change(rng, self.start));
-                let limited = Action::Limited(limits::change(rng));
-                let policies = if has_policies { 25 } else { 0 };
-                let policy = Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]));
-                let limits = Action::Limits(rng.range(0, 3), rng.range(0, 3));
-                let action = rng.weighted(&[
-                    (20, Action::ManualJob),
-                    (15, Action::DeleteJob),
-                    (12, Action::Suspend(true)),
-                    (18, Action::Suspend(false)),
-                    (8, policy),
-                    (8, limits),
-                    (10, Action::Revert),
-                    (policies, timing),
-                    (policies, limited),
-                ]);
+                let action = self.deed(rng, has_policies);
                 self.edits.push(Edit { at, cron_job, action });
                 at += *rng.pick(&[0, 1, 200, 2 * SECOND, 30 * SECOND, 70 * SECOND]);
             }
         }
     }
 
+    /// What people do with a CronJob.
+    pub fn deed(&self, rng: &mut Rng, has_policies: bool) -> Action {
+        let timing = Action::Timing(policies::change(rng, self.start));
+        let limited = Action::Limited(limits::change(rng));
+        let policies = if has_policies { 25 } else { 0 };
+        let policy = Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]));
+        let limits = Action::Limits(rng.range(0, 3), rng.range(0, 3));
+        let any = match scenario::action(rng, self.start, self.controller_kind) {
+            // Nobody would mend it.
+            Action::ReadsAs(_) => Action::DeleteFailures,
+            any => any,
+        };
+        rng.weighted(&[
+            (25, any),
+            (20, Action::ManualJob),
+            (15, Action::DeleteJob),
+            (12, Action::Suspend(true)),
+            (18, Action::Suspend(false)),
+            (8, policy),
+            (8, limits),
+            (10, Action::Revert),
+            (policies, timing),
+            (policies, limited),
+        ])
+    }
+
     /// The leader crashes or hangs just before or after it starts Jobs, and the watch of Jobs, or that of CronJobs, shows
     /// the others nothing from before until after they took over. Some operators delete the lease then.
     fn take_over(&mut self, rng: &mut Rng) {
-        if rng.percent(60) && !faults::has_takeover_everywhere() {
+        if rng.percent(60) && !faults::is_everywhere("TAKEOVER") {
             return;
         }
         let at = self.before_a_minute(rng, 45 * SECOND);
@@ -136,18 +148,19 @@ impl Scenario {
         if rng.percent(70) {
             return;
         }
-        let namespace = *rng.pick(&NAMESPACES);
-        self.keep_little(rng, namespace, 40, 3);
         let victim = if rng.percent(50) { 0 } else { 1 + rng.range(0, self.cron_jobs.len() as u64) };
+        let namespace = match victim {
+            0 => *rng.pick(&NAMESPACES),
+            place => self.cron_jobs[usize::try_from(place - 1).unwrap()].namespace,
+        };
+        self.keep_little(rng, namespace, 40, 3);
+        let kinds = [(40, F::CreateRefused), (25, F::DeleteRefused), (15, F::StatusRefused), (20, F::LeaseRefused)];
+        // Of one verb, or of one after the other.
+        let only = rng.percent(50).then(|| rng.weighted(&kinds));
         let mut at = self.moment(rng, 3 * MINUTE);
         for number in 400..400 + rng.range(1, 5) {
             let until = (at + rng.range(20, 120) * SECOND).min(self.active - 30 * SECOND);
-            let kind = rng.weighted(&[
-                (40, F::CreateRefused),
-                (25, F::DeleteRefused),
-                (15, F::StatusRefused),
-                (20, F::LeaseRefused),
-            ]);
+            let kind = only.unwrap_or_else(|| rng.weighted(&kinds));
             // A deletion that is answered 404 has nothing to delete.
             let code = *rng.pick(&[403, 409, 422, if kind == F::DeleteRefused { 403 } else { 404 }]);
             if kind == F::LeaseRefused {
@@ -155,11 +168,6 @@ impl Scenario {
                 self.faults.push(Fault::on(number, replica, kind, (at, until), code));
             } else {
                 let fault = Fault::on(number, 0, kind, (at, until), code + 1000 * victim);
-                let namespace = if victim == 0 {
-                    namespace
-                } else {
-                    self.cron_jobs[usize::try_from(victim - 1).unwrap()].namespace
-                };
                 self.faults.push(Fault { namespace: Some(namespace), ..fault });
             }
             at = until - rng.range(0, 3) * SECOND;
@@ -212,7 +220,9 @@ impl Scenario {
         }
         let at = self.moment(rng, 6 * MINUTE);
         let again = rng.range(60, 240) * SECOND;
-        let (stopped, until) = (at + rng.range(0, 20) * SECOND, at + again - rng.range(0, 20) * SECOND);
+        // A controller that does harm is stopped first.
+        let stopped = if rng.percent(30) { at - rng.range(1, 10) * SECOND } else { at + rng.range(0, 20) * SECOND };
+        let until = at + again - rng.range(0, 20) * SECOND;
         for cron_job in 0..self.cron_jobs.len() {
             let later = rng.range(0, 2 * SECOND);
             self.edits.push(Edit { at: at + later, cron_job, action: Action::GiveBack(again) });

@@ -52,6 +52,8 @@ pub struct Sim {
     pub scenario: Scenario,
     pub server: ApiServer,
     began: Instant,
+    /// The true time, which all clocks show but for their errors.
+    pub clock: Arc<TestClock>,
     pub state: Mutex<State>,
     pub changed: Notify,
 }
@@ -131,6 +133,10 @@ impl Clock for SkewedClock {
     fn now(&self) -> DateTime<Utc> {
         self.clock.now() + *self.skew.lock()
     }
+
+    fn suspended(&self) -> Duration {
+        self.clock.suspended()
+    }
 }
 
 impl Sim {
@@ -182,7 +188,14 @@ impl Sim {
             writes: 0,
             settled_since: None,
         };
-        Arc::new(Self { server, began: Instant::now(), state: Mutex::new(state), changed: Notify::new(), scenario })
+        Arc::new(Self {
+            server,
+            began: Instant::now(),
+            clock,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            scenario,
+        })
     }
 
     pub fn now(&self) -> Millis {
@@ -195,7 +208,7 @@ impl Sim {
 
     /// The true time at `at`.
     pub fn wall(&self, at: Millis) -> DateTime<Utc> {
-        self.scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap())
+        self.scenario.wall(at)
     }
 
     /// Schedules an event.

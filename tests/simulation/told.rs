@@ -1,20 +1,28 @@
-//! What `explain --since` says of slots, beside what happened.
+//! What `explain --since` and `backfill --dry-run` say of slots, beside what happened.
 //!
-//! Guarantee: at the end of each world, a slot that it calls missed or skipped has no Job in the whole history, whoever made it.
+//! Guarantee: at the end of each world, a slot that they say was missed or skipped, or did not run, has no Job in the whole history,
+//! whoever made it.
 //!
 //! Excused and counted is what leaves no trace by docs/backfill.md, to which docs/kubectl-plugin.md refers: a Job that a third party
 //! deleted, other than that of `lastScheduleTime`, and settings by which Jobs go, or history limits, that were changed since. What is
 //! said of a CronJob whose readers see another one, or whose schedule was changed since the slot, may concern the other schedule.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use cronjob_controller::cli::backfill::plan::Question;
+use cronjob_controller::cli::backfill::{Request, backfill_with};
 use cronjob_controller::cli::cluster::{ControllerFlags, Known, read_all};
+use cronjob_controller::cli::next::cron_jobs::Given;
 use cronjob_controller::cli::options::cluster::Since;
+use cronjob_controller::cli::output::Format;
 use cronjob_controller::cli::slots::slots;
 use cronjob_controller::client;
+use cronjob_controller::terminal::PlainText;
 use futures::future::{Ready, ready};
-use http::{Request, Response};
+use http::Response;
+use kube::Client;
 use schedule::local_zone;
 use serde_json::Value;
 use tower::BoxError;
@@ -31,7 +39,7 @@ use crate::sim::Sim;
 #[derive(Clone)]
 struct Reader(Arc<Sim>);
 
-impl tower::Service<Request<kube::client::Body>> for Reader {
+impl tower::Service<http::Request<kube::client::Body>> for Reader {
     type Response = Response<SimBody>;
     type Error = BoxError;
     type Future = Ready<Result<Response<SimBody>, BoxError>>;
@@ -40,7 +48,7 @@ impl tower::Service<Request<kube::client::Body>> for Reader {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+    fn call(&mut self, request: http::Request<kube::client::Body>) -> Self::Future {
         let (parts, _) = request.into_parts();
         let call = Call::new(&parts, axum::body::Bytes::new());
         assert!(!call.is_write() && !call.watch, "it only reads: {call}");
@@ -58,6 +66,10 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
         Ok(known) => known,
         Err(error) => return vec![format!("explain --since cannot read: {error}")],
     };
+    let mut plans = BTreeMap::new();
+    for known in &known {
+        plans.insert(known.facts.cron_job.uid.to_string(), plan(sim, &client, known).await);
+    }
     let now = sim.wall(sim.now());
     let told = slots(&known, flags.zone, Since::Ago(now - sim.scenario.start), now);
     let told = serde_json::to_value(told).expect("it is printed as JSON");
@@ -67,9 +79,11 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
     for (known, told) in known.iter().zip(told["cronJobs"].as_array().into_iter().flatten()) {
         let object = &known.facts.cron_job;
         let Some((uid, cron)) = state.model.crons.get_key_value(&*object.uid.to_string()) else { continue };
-        for entry in told["slots"].as_array().into_iter().flatten() {
-            let fate = entry["fate"].as_str().unwrap_or_default();
-            if !matches!(fate, "missed" | "skipped") {
+        let planned = plans.get(&**uid).into_iter().flatten();
+        let entries = told["slots"].as_array().into_iter().flatten().map(|entry| (&entry["fate"], entry));
+        for (fate, entry) in entries.chain(planned.map(|entry| (&entry["known"], entry))) {
+            let fate = fate.as_str().unwrap_or_default();
+            if !matches!(fate, "missed" | "skipped" | "didNotRun") {
                 continue;
             }
             for slot in of_entry(known, &flags, entry) {
@@ -78,7 +92,7 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
                 match excuse(&state.model, cron, first) {
                     Some(why) => state.invariants.coverage.count("excused", &format!("told as {fate}: {why}")),
                     None => found.push(format!(
-                        "{}/{}: explain --since calls {slot} {fate}, because {}, and it had {} by {} at {} ms, gone by {:?} at {:?}",
+                        "{}/{}: {slot} is called {fate}, because {}, and it had {} by {} at {} ms, gone by {:?} at {:?}",
                         cron.namespace, cron.name, entry["why"], first.name, first.author, first.created, first.deleted_by, first.deleted
                     )),
                 }
@@ -86,6 +100,25 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
         }
     }
     found
+}
+
+/// What `backfill --dry-run` says of all slots since the world began.
+async fn plan(sim: &Arc<Sim>, client: &Client, known: &Known) -> Vec<Value> {
+    let (from, to) = (Given::Instant(sim.scenario.start), Given::Instant(sim.wall(sim.now())));
+    let zone = local_zone().0;
+    let question = Question { from, to, zone, seed: "".into(), max_active: 1, again: false, rerun: false };
+    let request = Request { question, dry_run: true, format: Format::Json };
+    let name = &known.facts.cron_job.name;
+    let mut plan = Vec::new();
+    let mut print = |text: &PlainText| {
+        let lines = serde_json::Deserializer::from_slice(text.as_bytes()).into_iter::<Value>().map_while(Result::ok);
+        plan.extend(lines.flat_map(|line| line["slots"].as_array().cloned().unwrap_or_default()));
+        true
+    };
+    // A CronJob that cannot be backfilled has no plan.
+    let (kind, place) = (sim.scenario.controller_kind, (&*name.namespace, &*name.name));
+    let _ = backfill_with(client, kind, place, &request, &*sim.clock, &mut print, &mut |_| {}).await;
+    plan
 }
 
 /// The slots of an entry.

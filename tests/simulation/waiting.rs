@@ -137,18 +137,17 @@ pub fn next(model: &Model, uid: &str, cron: &Cron, scenario: &Scenario, now: Dat
     if !version.has_limits() || version.is_suspended() || !has_spec || has_moving_slots(version) {
         return None;
     }
-    let wall = |at: Millis| scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap());
     let started = model.slots_of(uid).max();
     let waiting = version.waiting(decided_by_status(version, now).max(started)?, now);
     let mut open = waiting.into_iter().filter(|slot| !is_name_used(model, cron, *slot));
     // The controller waits for the slots of a new schedule.
-    let slot = open.next().filter(|slot| version.due(*slot) >= wall(cron.scheduled_since()))?;
+    let slot = open.next().filter(|slot| version.due(*slot) >= scenario.wall(cron.scheduled_since()))?;
     if version.backlog() == Some(0) && now - version.due(slot) > IN_TIME {
         return None;
     }
     let jobs: Vec<&Job> = model.jobs_of(uid).collect();
     let (hold, freed_at) = version.hold(&jobs, now);
-    let touched = wall(cron.stirred.max(cron.edited()));
+    let touched = scenario.wall(cron.stirred.max(cron.edited()));
     let since = version.due(slot).max(touched).max(freed_at.unwrap_or(touched));
     Some(Next { slot, hold, since })
 }

@@ -6,17 +6,23 @@
 //!
 //! The rows are also translated for the tutorial's kind, which decides the same except for its intended differences.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use apimachinery::clock::{Clock, SharedClock};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus, Job};
-use cronjob_controller::api::{ApiError, ControllerKind, EventType, Interner, Namespace, Object, ObjectName, Uid};
+use cronjob_controller::api::{
+    ApiError, ControllerKind, EventType, Interner, Manage, Namespace, Object, ObjectName, Publish, Uid,
+};
+use cronjob_controller::cache::Store;
 use cronjob_controller::controller::control::{CronJobControl, JobControl, Patience};
-use cronjob_controller::controller::observation::Observation;
-use cronjob_controller::controller::plan::{Event, Outcome, Propagation, Settlement, StatusWrite};
-use cronjob_controller::controller::status::Edits;
-use cronjob_controller::controller::sync::{SyncHooks, sync_cron_job};
+use cronjob_controller::controller::plan::{Event, Outcome, Propagation, StatusWrite};
+use cronjob_controller::controller::{Controller, Parts};
+use cronjob_controller::events::{EventRecorder, ObjectReference};
+use cronjob_controller::metrics::ControllerMetrics;
+use cronjob_controller::workqueue::{Config, WorkQueue};
+use prometheus::Registry;
 use schedule::Zone;
 use serde::Deserialize;
 use serde_json::Value;
@@ -168,24 +174,20 @@ async fn judge(row: &Row) -> Result<(), String> {
 
 async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
     let cron_job: Arc<CronJob> = decode(&row.cron_job_cached);
-    let jobs: Vec<Arc<Job>> = row.jobs_cached.iter().flatten().map(|raw| decode(raw)).collect();
-    let children: Vec<_> = jobs.into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
     let world = World::new(row);
-    let mut observation = Observation::new(Arc::clone(&cron_job), children.clone(), Zone::UTC);
-    observation.settle_later = later;
-    let sync = async |observation| {
-        let report = sync_cron_job(&world, &world, observation, row.now).await;
-        world.0.lock().unwrap().events.extend(report.events);
-        report.outcome
-    };
-    let mut outcome = sync(observation).await;
+    let controller = world.controller(row);
+    // Upstream hides no failure.
+    for _ in 0..HIDDEN_FAILURES {
+        controller.queue().add_rate_limited(cron_job.name.clone());
+    }
+    if !later {
+        controller.queue().shut_down();
+    }
+    let mut outcome = controller.sync(&cron_job.name).await;
     if let Outcome::SettleLater { next } = outcome {
-        let edits = std::mem::take(&mut world.0.lock().unwrap().owed);
-        let children = world.after_the_first_sync(&children);
         let events = world.0.lock().unwrap().events.len();
-        let mut observation = Observation::new(Arc::clone(&cron_job), children, Zone::UTC);
-        observation.recalled.carried = edits;
-        outcome = sync(observation).await;
+        controller.queue().shut_down();
+        outcome = controller.sync(&cron_job.name).await;
         same("next slot", &next, &outcome.next_slot().or(next))?;
         // Every sync reports these two.
         let mut index = 0;
@@ -195,7 +197,7 @@ async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
         });
     }
 
-    let seen = world.0.into_inner().unwrap();
+    let seen = world.0.lock().unwrap();
     compare_result(row, &outcome)?;
     compare_writes(row, &seen, &cron_job)?;
     compare_events(row, &seen)
@@ -205,9 +207,7 @@ fn compare_result(row: &Row, outcome: &Outcome) -> Result<(), String> {
     let (verdict, nanos) = match outcome {
         Outcome::Done => (Verdict::Done, None),
         Outcome::Failed(_) => (Verdict::RateLimited, None),
-        Outcome::Requeue(requeue) => {
-            (Verdict::RequeueAfter, (requeue.slot + UPSTREAM_DELTA - row.now).num_nanoseconds())
-        }
+        Outcome::Requeue(at) => (Verdict::RequeueAfter, (*at + UPSTREAM_DELTA - row.now).num_nanoseconds()),
         Outcome::Again => return Err("no status names so many Jobs".to_owned()),
         Outcome::AwaitTemplate => return Err("no template is long".to_owned()),
         Outcome::SettleLater { .. } => return Err("the status was left for later twice".to_owned()),
@@ -283,15 +283,26 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, got: &T) -> Re
     if expected == got { Ok(()) } else { Err(format!("{what}:\n    expected {expected:?}\n    got      {got:?}")) }
 }
 
-/// The API server of one row, and all writes that it received.
-struct World(Mutex<Seen>);
+/// After so many failures of a key none is hidden.
+const HIDDEN_FAILURES: usize = 10;
+
+/// The time of a row.
+#[derive(Debug)]
+struct Now(DateTime<Utc>);
+
+impl Clock for Now {
+    fn now(&self) -> DateTime<Utc> {
+        self.0
+    }
+}
+
+/// The API server of one row, and all writes and Events that it received.
+#[derive(Clone)]
+struct World(Arc<Mutex<Seen>>);
 
 struct Seen {
     cached: Arc<CronJob>,
     cron_job: Option<Arc<CronJob>>,
-    created: Vec<Arc<Job>>,
-    deleted: HashSet<Uid>,
-    owed: Edits,
     jobs: BTreeMap<String, Arc<Job>>,
     finished: BTreeSet<String>,
     faults: Vec<(Verb, ApiError)>,
@@ -328,12 +339,9 @@ impl World {
             (job.name.name.to_string(), job)
         };
         let cached: Vec<Arc<Job>> = row.jobs_cached.iter().flatten().map(|raw| decode(raw)).collect();
-        Self(Mutex::new(Seen {
+        Self(Arc::new(Mutex::new(Seen {
             cached: decode(&row.cron_job_cached),
             cron_job: row.cron_job_live.as_deref().map(decode),
-            created: Vec::new(),
-            deleted: HashSet::new(),
-            owed: Edits::default(),
             jobs: row.jobs_live.iter().flatten().map(|raw| live(raw)).collect(),
             finished: cached.iter().filter(|j| j.finished.is_some()).map(|j| j.name.name.to_string()).collect(),
             faults: row.faults.iter().flatten().map(fault).collect(),
@@ -342,16 +350,36 @@ impl World {
             statuses: Vec::new(),
             events: Vec::new(),
             order: Vec::new(),
-        }))
+        })))
     }
-}
 
-impl World {
-    /// The children, as seen by a sync that knows the previous sync's writes.
-    fn after_the_first_sync(&self, children: &[Arc<Job>]) -> Vec<Arc<Job>> {
-        let seen = self.0.lock().unwrap();
-        let left = children.iter().filter(|job| !seen.deleted.contains(&job.uid));
-        left.chain(&seen.created).cloned().collect()
+    /// A controller of this world whose caches show what the row says.
+    fn controller(&self, row: &Row) -> Arc<Controller<Self>> {
+        // Without scopes they are synced.
+        let (cron_jobs, jobs) = (Store::new([]), Store::new([]));
+        let cron_job = CronJob::clone(&self.0.lock().unwrap().cached);
+        let controller_kind = cron_job.controller_kind;
+        cron_jobs.upsert(cron_job);
+        for raw in row.jobs_cached.iter().flatten() {
+            jobs.upsert(Job::clone(&decode(raw)));
+        }
+        let clock: SharedClock = Arc::new(Now(row.now));
+        Controller::new(Parts {
+            controller_kind,
+            manage: Manage::All,
+            queue: WorkQueue::new(Config::new("vectors", Arc::clone(&clock))),
+            cron_jobs: Arc::new(cron_jobs),
+            jobs: Arc::new(jobs),
+            name_conflicts: None,
+            namespaces: None,
+            control: self.clone(),
+            recorder: Arc::new(self.clone()),
+            clock,
+            metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
+            stats_set: None,
+            local_zone: Zone::UTC,
+            publish: Publish::default(),
+        })
     }
 }
 
@@ -431,17 +459,8 @@ impl CronJobControl for World {
     }
 }
 
-impl SyncHooks for World {
-    fn create_answered(&self, _: &CronJob, _: DateTime<Utc>, answer: Result<&Arc<Job>, &ApiError>) {
-        self.0.lock().unwrap().created.extend(answer.ok().cloned());
-    }
-    fn deleted(&self, _: &CronJob, _: &ObjectName, uid: &Uid) {
-        self.0.lock().unwrap().deleted.insert(uid.clone());
-    }
-    fn decided(&self, _: &Observation, settlement: &mut Settlement, _: DateTime<Utc>) {
-        self.0.lock().unwrap().events.append(&mut settlement.events);
-    }
-    fn settled(&self, _: &CronJob, _: Option<&Arc<CronJob>>, owed: Edits) {
-        self.0.lock().unwrap().owed = owed;
+impl EventRecorder for World {
+    fn event(&self, _: &ObjectReference, type_: EventType, reason: &'static str, message: String) {
+        self.0.lock().unwrap().events.push(Event { type_, reason, message });
     }
 }

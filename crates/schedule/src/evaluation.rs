@@ -8,7 +8,7 @@ use std::cell::{RefCell, RefMut};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::steps::Steps;
-use crate::{Kind, Schedule};
+use crate::{Kind, Schedule, forward, later};
 
 /// A schedule during one evaluation.
 #[derive(Debug)]
@@ -23,6 +23,12 @@ impl<'s> Evaluation<'s> {
         Self { schedule, steps: RefCell::new(Steps::new()) }
     }
 
+    /// With so many steps left.
+    #[cfg(test)]
+    pub(crate) fn limited(schedule: &'s Schedule, steps: u32) -> Self {
+        Self { schedule, steps: RefCell::new(Steps::limited(steps)) }
+    }
+
     /// The schedule.
     pub fn schedule(&self) -> &'s Schedule {
         self.schedule
@@ -35,7 +41,13 @@ impl<'s> Evaluation<'s> {
 
     /// As [`Schedule::next_until`].
     pub fn next_until(&self, t: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.schedule.search(t, until, &mut self.steps())
+        let (steps, last) = (&mut *self.steps(), until.timestamp());
+        let next = match &self.schedule.0 {
+            Kind::Fields(fields) => forward(t.timestamp(), |from| fields.next_until(from, last, steps)),
+            Kind::Every(delay) => t.timestamp().checked_add(*delay),
+            Kind::Composite(composite) => composite.next(t.timestamp(), last, steps),
+        }?;
+        if next > last { None } else { later(t, next - t.timestamp()) }
     }
 
     /// As [`Schedule::has`].

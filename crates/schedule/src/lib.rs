@@ -103,23 +103,12 @@ impl Schedule {
     /// The next instant strictly after `t`. It equals [`Schedule::next`] if that moves forward. If it does not, the search
     /// continues from a minute later, and where upstream would loop forever, from a day later.
     pub fn next_after(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.search(t, DateTime::<Utc>::MAX_UTC, &mut Steps::new())
+        Evaluation::of(self).next_after(t)
     }
 
     /// The next instant strictly after `t` and not after `until`. Nothing later is looked at.
     pub fn next_until(&self, t: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.search(t, until, &mut Steps::new())
-    }
-
-    /// The next instant strictly after `t` and not after `until`.
-    fn search(&self, t: DateTime<Utc>, until: DateTime<Utc>, steps: &mut Steps) -> Option<DateTime<Utc>> {
-        let last = until.timestamp();
-        let next = match &self.0 {
-            Kind::Fields(fields) => forward(t.timestamp(), |from| fields.next_until(from, last, steps)),
-            Kind::Every(delay) => t.timestamp().checked_add(*delay),
-            Kind::Composite(composite) => composite.next(t.timestamp(), last, steps),
-        }?;
-        if next > last { None } else { later(t, next - t.timestamp()) }
+        Evaluation::of(self).next_until(t, until)
     }
 
     /// Whether `t` is an instant of the schedule. Those of `@every` depend on where they are counted from, so any whole

@@ -4,12 +4,14 @@
 //! at its own time, and slots count from the last one or from the creation. The record of decided slots depends on the
 //! object and its status, and on `now` only where the object does not say when it was changed.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::{self, Observed};
 use schedule::{Evaluation, Schedule, Zone};
 
 use super::{CronJob, CronJobStatus};
-use crate::api::policy::{self, Counted, CountedFrom, Fingerprint, Limits, Policy, PolicyError};
+use crate::api::policy::{self, Counted, CountedFrom, Fingerprint, Limits, Policy, PolicyError, PolicyReading};
 
 impl CronJob {
     /// The policy; `None` without one, and an error if an annotation cannot be read.
@@ -19,8 +21,18 @@ impl CronJob {
 
     /// The schedule of the slots: the spec's, as the policy changes it. `None` if either cannot be read.
     pub fn schedule(&self, local: Zone) -> Option<&Schedule> {
+        self.schedule_by(self.policies.as_ref(), local)
+    }
+
+    /// [`Self::schedule`] without what the Namespace leaves out.
+    pub fn own_schedule(&self, local: Zone) -> Option<&Schedule> {
+        self.schedule_by(self.own_policies(), local)
+    }
+
+    fn schedule_by<'a>(&'a self, policies: Option<&'a Arc<PolicyReading>>, local: Zone) -> Option<&'a Schedule> {
         let own = self.timing(local).schedule.as_ref().ok()?;
-        Some(self.policy().ok()?.map_or(own, |policy| policy.schedule(own)))
+        let policy = policies.map(|policies| policies.policy.as_ref()).transpose().ok()?;
+        Some(policy.map_or(own, |policy| policy.schedule(own)))
     }
 
     /// How long after its slot a Job may start.

@@ -104,7 +104,7 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         written_by: WrittenBy::User,
         form: "true|false",
         allowed: "true or false",
-        meaning: "`\"true\"`: suspends the CronJob, in the place of `spec.suspend`, which hides it from the in-tree \
+        meaning: "`\"true\"`: suspends the CronJob. Its `spec.suspend` is always true, which hides it from the in-tree \
                   controller. Read with `--manage=annotated` only.",
     },
     Annotation {
@@ -182,9 +182,9 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         written_by: WrittenBy::User,
         form: "[1-9][0-9]{0,2}|1000",
         allowed: "a whole number from 1 to 1000",
-        meaning: "In the place of Allow and Forbid: a Job starts while fewer than this many are unfinished. Every Job \
-                  of the CronJob counts, also one made with `kubectl create job --from`, a suspended one and one that \
-                  is being deleted. Not with Replace.",
+        meaning: "A Job starts while fewer than this many Jobs of the CronJob are unfinished, whether \
+                  `concurrencyPolicy` is Allow or Forbid. Every Job of the CronJob counts, also one made with `kubectl \
+                  create job --from`, a suspended one and one that is being deleted. Not with Replace.",
     },
     Annotation {
         name: BACKLOG,
@@ -193,7 +193,7 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         form: "0|[1-9][0-9]?|100",
         allowed: "a whole number from 0 to 100",
         meaning: "Of the slots that could not start, this many of the newest wait and start later, the oldest first. \
-                  `0`: a slot that could not start within 60 seconds is passed over. From 1, it needs Forbid or \
+                  `0`: a slot that runs keep from starting for 60 seconds is passed over. From 1, it needs Forbid or \
                   `max-concurrent`, and a schedule of at most 16 lines.",
     },
     Annotation {

@@ -114,6 +114,11 @@ impl Fingerprint {
 }
 
 impl CountedFrom {
+    /// Whether both are of the same version of the same object, as far as slots depend on it.
+    pub fn is_of_the_version_of(&self, other: &Self) -> bool {
+        (&self.fingerprint, self.generation) == (&other.fingerprint, other.generation)
+    }
+
     /// Slots up to `time` are decided under this fingerprint and generation. A fraction of a second is dropped.
     pub fn new(time: DateTime<Utc>, fingerprint: Fingerprint, generation: Option<i64>) -> Self {
         let time = DateTime::from_timestamp(time.timestamp(), 0).unwrap_or(time);

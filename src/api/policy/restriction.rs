@@ -140,7 +140,7 @@ pub(super) struct Restricted {
 
 impl CronJob {
     /// What its own annotations say.
-    fn own_policies(&self) -> Option<&Arc<PolicyReading>> {
+    pub(in crate::api) fn own_policies(&self) -> Option<&Arc<PolicyReading>> {
         let reading = self.policies.as_ref()?;
         match &reading.restricted {
             Some(restricted) => restricted.own.as_ref(),

@@ -116,12 +116,20 @@ async fn leader_after_another_reads_a_cron_job_live_before_it_fires() {
 /// After an outage the lease is for the replica that has its caches.
 #[tokio::test(start_paused = true)]
 async fn replica_without_caches_leaves_the_lease_to_others() {
-    let rows = [
-        ("it lists at once", [].as_slice(), 0),
-        ("its Jobs come after 20 s", ["jobs"].as_slice(), 20),
-        ("its CronJobs come after 40 s", ["cronjobs"].as_slice(), 40),
+    type Row<'a> = (&'a str, &'a [ControllerKind], &'a [&'a str], Fate, u64, u64);
+
+    let (away, unserved) = (Fate::Unreachable, Fate::Refused(404, "NotFound"));
+    let one = [ControllerKind::CronJob].as_slice();
+    let two = [ControllerKind::CronJob, ControllerKind::ApiExample].as_slice();
+    let rows: [Row<'_>; 6] = [
+        ("it lists at once", one, &[], away, 0, 0),
+        ("its Jobs come after 20 s", one, &["jobs"], away, 20, 20),
+        ("its CronJobs come after 40 s", one, &["cronjobs"], away, 40, 40),
+        ("of two controllers, the one's Jobs come after 8 s", two, &["jobs"], away, 8, 8),
+        ("of two controllers, the one's objects never come", two, &["apiexamples"], away, 60, 10),
+        ("of two controllers, the one's kind is not served", two, &["apiexamples"], unserved, 60, 0),
     ];
-    for (sentence, hidden, listed) in rows {
+    for (sentence, controllers, hidden, fate, listed, leads) in rows {
         let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
         let server = server(&clock);
         let wire = Wire::new();
@@ -129,15 +137,15 @@ async fn replica_without_caches_leaves_the_lease_to_others() {
         let began = tokio::time::Instant::now();
         wire.judge(move |ask| {
             let is_read = matches!(ask.verb, Verb::List | Verb::Watch) && hidden.contains(&&*ask.resource);
-            if is_read && began.elapsed() < seconds(listed) { Fate::Unreachable } else { Fate::Pass }
+            if is_read && began.elapsed() < seconds(listed) { fate } else { Fate::Pass }
         });
         let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
-        let (config, stop) = (config(vec![ControllerKind::CronJob]), CancellationToken::new());
+        let (config, stop) = (config(controllers.to_vec()), CancellationToken::new());
         let running = tokio::spawn(async move { run_replica(&config, replica, stop).await });
         tokio::time::sleep(seconds(60)).await;
         running.abort();
         let took = wire.asked(Verb::Create, "leases")[0].at - began;
-        assert!((listed..listed + 2).contains(&took.as_secs()), "{sentence}: {took:?}");
+        assert!((leads..leads + 2).contains(&took.as_secs()), "{sentence}: {took:?}");
     }
 }
 

@@ -16,6 +16,10 @@ fn no_connection() -> Cause {
     Cause::Send(Box::new(transport()))
 }
 
+fn no_answer() -> Cause {
+    Cause::Send(Box::new(kube::Error::Service(Box::new(DeadlineError::Answer))))
+}
+
 fn cut_off(millis: u64) -> Cause {
     Cause::CutOff { after: Duration::from_millis(millis), source: Box::new(transport()) }
 }
@@ -113,5 +117,35 @@ fn an_error_names_the_operation_the_resource_and_the_cause() {
     ];
     for (error, text) in rows {
         assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
+fn each_failure_has_its_wait() {
+    use Failure::{Away, Other, Passing};
+    use Operation::{List, StreamingList, Watch};
+    let second = Duration::from_secs(1);
+    let read = || Cause::Read(Box::new(transport()));
+    let rows = [
+        ("no connection", List, no_connection(), Away),
+        ("throttled", List, status(429, ""), Away),
+        ("a proxy without a server", Watch, status(502, ""), Away),
+        ("a list that meets an error of the server", List, status(500, ""), Away),
+        ("a watch that meets one", Watch, status(500, ""), Other),
+        ("a version from the future", Watch, too_large(), Other),
+        ("a missing right", List, status(403, ""), Passing),
+        ("a list that is not answered in time", List, Cause::Timeout(second), Passing),
+        ("a list without headers", List, no_answer(), Passing),
+        ("a watch that is not answered in time", Watch, Cause::Timeout(second), Passing),
+        ("a list that breaks off", List, read(), Other),
+        ("a watch that is cut off at once", Watch, cut_off(9), Other),
+        ("a watch that ends at once", Watch, Cause::VeryShortWatch(second), Other),
+        ("a streaming list that ends early", StreamingList, Cause::InitialEventsCutOff, Other),
+        ("a streaming list without end", StreamingList, Cause::NoEndBookmark(second), Passing),
+        ("a kind that is not served", List, status(404, ""), Other),
+        ("garbage", List, garbage(), Other),
+    ];
+    for (sentence, operation, cause, want) in rows {
+        assert_eq!(cause.failure(operation), want, "{sentence}");
     }
 }

@@ -114,6 +114,40 @@ async fn every_namespace_of_a_store_catches_up() {
     running.await.unwrap();
 }
 
+/// Each list takes half a second, a refused one of "a" answers nothing, and its turn goes to another.
+#[tokio::test(start_paused = true)]
+async fn four_namespaces_list_at_a_time_to_answer_a_question() {
+    let listing = || watch([late(500), end(9), Part::Stay]);
+    let first = || vec![watch([end(5), Part::Stay]), page(&[], 9, "")];
+    let lists = || [first(), vec![listing()]].concat();
+    let refused_once = || [first(), vec![refused(500, "InternalError"), listing()]].concat();
+    let millis = Duration::from_millis;
+    let rows = [
+        ("four", 4, lists(), millis(1_500)),
+        ("five", 5, lists(), millis(2_000)),
+        ("eight", 8, lists(), millis(2_000)),
+        ("nine", 9, lists(), millis(2_500)),
+        ("five, and the first list is refused", 5, refused_once(), millis(1_500)),
+    ];
+    for (sentence, count, of_a, took) in rows {
+        let names: Vec<_> = ["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(str::to_owned)[..count].to_vec();
+        let path = |namespace: &String| format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+        let paths: Vec<_> = names.iter().map(path).collect();
+        let replies = |number: usize| if number == 0 { of_a.clone() } else { lists() };
+        let script = Script::new(paths.iter().enumerate().map(|(number, path)| (&**path, replies(number))));
+        let informer = Informer::<Job>::new(script.client(), &names, 17);
+        let (store, cancel) = (informer.store(), CancellationToken::new());
+        let running = tokio::spawn(informer.run(cancel.clone()));
+        store.wait_for_cache_sync().await;
+        let began = Instant::now();
+        let asked = store.ask();
+        asked.last().unwrap().wait().await;
+        assert_eq!(began.elapsed(), took, "{sentence}");
+        cancel.cancel();
+        running.await.unwrap();
+    }
+}
+
 /// Whether each namespace has its list, and how long a caller waited for those that can be read, and for what they show.
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_may_not_be_read_holds_up_no_other() {

@@ -2,12 +2,15 @@
 //!
 //! Guarantees: without the policy, nothing. With it, for a place: fewer Jobs of the CronJob are unfinished than are allowed. Then for
 //! the regular run of a slot that is due or about to be, so that it has the place. A run that does not start is not waited for
-//! for long. Pure.
+//! for long, and one that the Namespace leaves out not at all. Pure.
+
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Evaluation, Zone, missed};
 
 use crate::api::batch_v1::CronJob;
+use crate::api::policy::Restriction;
 
 /// So long before a slot is due, its place is left free.
 const AHEAD: TimeDelta = TimeDelta::seconds(5);
@@ -26,9 +29,10 @@ pub(super) struct Wait {
 }
 
 /// What the next start waits for; `None` if it may happen now. `unfinished` Jobs of any kind exist, `has_job` tells whether a slot
-/// has one, and there may have been a place for another since `since`.
+/// has one, there may have been a place for another since `since`, and `restriction` is that of the Namespace.
 pub(super) fn wait(
     cron_job: &CronJob,
+    restriction: Option<&Arc<Restriction>>,
     zone: Zone,
     unfinished: usize,
     has_job: impl Fn(DateTime<Utc>) -> bool,
@@ -38,7 +42,8 @@ pub(super) fn wait(
     if unfinished >= cron_job.limits().max_concurrent? {
         return Some(Wait { slot: None, until: now + REREAD });
     }
-    let slot = next_run(cron_job, zone, now).filter(|slot| !has_job(*slot))?;
+    let restricted = restriction.map(|restriction| cron_job.restricted(restriction));
+    let slot = next_run(restricted.as_ref().unwrap_or(cron_job), zone, now).filter(|slot| !has_job(*slot))?;
     let until = cron_job.due(slot).max(since) + LONGEST;
     (now < until).then_some(Wait { slot: Some(slot), until })
 }

@@ -27,12 +27,13 @@ use super::watch::{Change, End, JobWatch};
 use super::{Step, Tally};
 use crate::api::backfill::{Backfill, Begun, Record};
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
-use crate::api::job_template::backfill_job;
+use crate::api::job_template::job_from_template;
 use crate::api::policy::{BACKFILL, PolicyOptions};
 use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, SAME_TIME, WriteError, delete, try_create, try_patch};
 use crate::cli::explain::read::{ReadError, get, words};
+use crate::cli::restrictions::Restrictions;
 use crate::cli::trigger::traceparent;
 use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
 
@@ -143,6 +144,8 @@ pub(super) struct Run<'a> {
     pub place: ClusterCronJob<'a>,
     pub question: &'a Question,
     pub clock: &'a dyn Clock,
+    /// Whether the in-tree controller runs the CronJob, which knows no restriction of its Namespace.
+    pub is_in_tree: bool,
     pub watch: JobWatch,
     /// The record that the object holds, as far as this process knows.
     pub stored: Record,
@@ -225,6 +228,12 @@ impl Run<'_> {
             if stored.cron_job.limits().max_concurrent.is_none() {
                 return Ok(stored);
             }
+            // A backfill is not held by its Namespace, and the regular runs are, unless the in-tree controller starts them.
+            let restrictions = if self.is_in_tree {
+                Restrictions::default()
+            } else {
+                Restrictions::read(self.place.client, Some(self.place.namespace)).await
+            };
             self.wait_until(|run| run.watch.has_list()).await?;
             let jobs = self.watch.jobs();
             let is_other = |job: &&Arc<Job>| job.finished.is_none() && !self.running.contains_key(&job.uid);
@@ -236,7 +245,8 @@ impl Run<'_> {
             let (now, unfinished) = (self.now().await, self.running.len() + others);
             // The clock may have been set back.
             since = since.min(now);
-            let wait = limit::wait(&stored.cron_job, self.question.zone, unfinished, has_job, since, now);
+            let restriction = restrictions.of(self.place.namespace);
+            let wait = limit::wait(&stored.cron_job, restriction, self.question.zone, unfinished, has_job, since, now);
             let Some(Wait { slot, until }) = wait.filter(|_| !self.is_closed) else { return Ok(stored) };
             let is_worth_telling = slot.is_some() || others > 0;
             if is_worth_telling && told.replace(slot) != Some(slot) {
@@ -325,7 +335,7 @@ impl Run<'_> {
         let what = format!("create Job {}/{name}", self.place.namespace);
         let failed = |cause: String| WriteError { what: what.clone(), cause };
         let trace = traceparent();
-        let body = backfill_job(cron_job, slot, self.question.zone, &self.next.id, trace.as_deref());
+        let body = job_from_template(cron_job, slot, self.question.zone, Some(&self.next.id), trace.as_deref());
         let body = body.map_err(|error| failed(error.to_string()))?;
         let collection = self.place.controller_kind.child.path(Some(self.place.namespace));
         for _ in 0..TRIES {

@@ -67,9 +67,9 @@ impl JobWatch {
         namespace: &str,
         selected: impl Fn(&mut Job) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let mut informer = Informer::<Job>::new(client.clone(), &[namespace.to_owned()], rand::random())
-            .of_resource(resource)
-            .selecting(selected);
+        // Of commands there are few at a time, whose waits need not differ.
+        let mut informer =
+            Informer::<Job>::new(client.clone(), &[namespace.to_owned()], 0).of_resource(resource).selecting(selected);
         let (sender, changes) = unbounded_channel();
         informer.add_event_handler(Arc::new(Sender(sender.clone())));
         informer.set_observer(Arc::new(Sender(sender)));

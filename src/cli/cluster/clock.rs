@@ -53,7 +53,7 @@ pub async fn clock_of(client: &Client, own: SharedClock) -> Result<SharedClock, 
 }
 
 /// What time the API server says it is.
-pub(in crate::cli) async fn date(client: &Client) -> Result<Option<DateTime<Utc>>, ReadError> {
+pub(super) async fn date(client: &Client) -> Result<Option<DateTime<Utc>>, ReadError> {
     const VERSION: &str = "/version";
     let failed = |cause: &kube::Error| ReadError::Request { what: VERSION.to_owned(), cause: words(cause) };
     let request = Request::get(VERSION).body(kube::client::Body::empty());

@@ -141,7 +141,7 @@ impl Case<'_> {
     fn what_follows(&self, resumed: &Rehearsal) -> Resumption {
         match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
             (Some((_, slot)), _) => Resumption::Starts(self.moment(*slot)),
-            (None, Some(next)) => Resumption::Waits(self.moment(next.slot)),
+            (None, Some(next)) => Resumption::Waits(self.moment(next)),
             (None, None) => Resumption::Never,
         }
     }
@@ -165,7 +165,7 @@ impl Case<'_> {
     pub(super) fn passed_over(&self, slot: DateTime<Utc>) -> String {
         let slot = self.moment(slot);
         format!(
-            "The run of {slot} was passed over: it could not start within 60 s ({BACKLOG}). It waits for the next run."
+            "The run of {slot} was passed over: runs kept it from starting for 60 s ({BACKLOG}). It waits for the next run."
         )
     }
 
@@ -245,7 +245,7 @@ impl Case<'_> {
     /// When the next run is due, or a waiting one starts.
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
         let limits = self.cron_job.limits();
-        let next = self.sync.settlement.outcome.next_slot()?.slot.max(self.now);
+        let next = self.sync.settlement.outcome.next_slot()?.max(self.now);
         // The controller also comes back to look at a Job that will be stuck by then, or at a slot whose time to start ends.
         let comes_back =
             limits.stuck_after.is_some_and(|stuck| !stuck.delete) || limits.replace_waits || limits.backlog == Some(0);

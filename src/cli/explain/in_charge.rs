@@ -69,13 +69,16 @@ impl InCharge {
             return Self::Own;
         }
         let is_half_handed_over = cron_job.handover.managed;
-        let are_held = || leases.are_held(cron_job.controller_kind, &cron_job.name.namespace);
-        let is_in_tree = in_tree_wrote.or_else(|| match are_held() {
-            // With --manage=annotated it does not run one that is half handed over, and no lease tells which flag it has.
-            [true, false] => (!is_half_handed_over).then_some(false),
-            [false, true] => Some(true),
-            _ => is_half_handed_over.then_some(true),
-        });
+        let (kind, namespace) = (cron_job.controller_kind, &*cron_job.name.namespace);
+        let is_in_tree =
+            in_tree_wrote.or_else(|| match (leases.are_held(kind, namespace), leases.manage(kind, namespace)) {
+                // It runs only what is handed over.
+                ([true, _], Some(Manage::Annotated)) | ([false, true], _) => Some(true),
+                ([true, false], Some(Manage::All)) => Some(false),
+                // An older version does not say it. With --manage=annotated it does not run one that is half handed over.
+                ([true, false], None) => (!is_half_handed_over).then_some(false),
+                _ => is_half_handed_over.then_some(true),
+            });
         match is_in_tree {
             Some(true) => Self::InTree,
             Some(false) => Self::Own,

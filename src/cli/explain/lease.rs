@@ -8,7 +8,7 @@ use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 
-use crate::api::ControllerKind;
+use crate::api::{ControllerKind, Manage};
 use crate::cli::output::stretch;
 use crate::leader_election::{Coverage, LeaderElectionRecord};
 use crate::options::PROGRAM;
@@ -68,6 +68,11 @@ impl Leases {
         both.map(|lease| lease.is_some_and(|lease| newest.is_none_or(|newest| !lease.is_expired(newest))))
     }
 
+    /// The `--manage` of the instance of this controller that works in the namespace, as its lease says.
+    pub fn manage(&self, controller_kind: ControllerKind, namespace: &str) -> Option<Manage> {
+        self.own_with_coverage(controller_kind, namespace)?.1.as_ref()?.manage()
+    }
+
     /// The lease of kube-controller-manager.
     pub fn in_tree(&self) -> Option<ControllerLease> {
         self.in_tree.clone()
@@ -107,6 +112,14 @@ impl Leases {
     /// The newest lease of an instance that works on that kind in the namespace, or may do so; one that is held before those that
     /// were released, whatever the clocks.
     fn own(&self, controller_kind: ControllerKind, namespace: &str) -> Option<&ControllerLease> {
+        self.own_with_coverage(controller_kind, namespace).map(|(lease, _)| lease)
+    }
+
+    fn own_with_coverage(
+        &self,
+        controller_kind: ControllerKind,
+        namespace: &str,
+    ) -> Option<&(ControllerLease, Option<Coverage>)> {
         let is_meant = |coverage: &Option<Coverage>| {
             coverage.as_ref().is_none_or(|coverage| coverage.includes(controller_kind.name, namespace))
         };
@@ -114,7 +127,7 @@ impl Leases {
         let rank = |(lease, coverage): &&(ControllerLease, Option<Coverage>)| {
             (!lease.record.holder_identity.is_empty(), coverage.is_some(), lease.record.renew_time)
         };
-        meant.max_by_key(rank).map(|(lease, _)| lease)
+        meant.max_by_key(rank)
     }
 }
 

@@ -111,7 +111,7 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
     }
     // A template that the cache does not hold is not judged.
     let is_held = cron_job.spec.job_template.omitted_bytes().is_none();
-    if is_held && let Err(error) = job_from_template(cron_job, slot, zone, None) {
+    if is_held && let Err(error) = job_from_template(cron_job, slot, zone, None, None) {
         return CreateReply::BadTemplate(error.to_string());
     }
     CreateReply::Created(Arc::new(Rehearsal::created(name, slot)))

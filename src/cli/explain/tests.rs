@@ -301,7 +301,7 @@ fn policies_that_hold_a_run_are_explained() {
             vec![job(thursday, "cj", None)],
             NOW,
             State::Waiting,
-            "The run of Sun 2026-11-22 02:00:00 +00:00 was passed over: it could not start within 60 s \
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was passed over: runs kept it from starting for 60 s \
              (cronjob-controller.dev/backlog). It waits for the next run.",
             Some("is skipped if Job nightly-29917560 still runs"),
         ),

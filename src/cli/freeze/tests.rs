@@ -155,7 +155,7 @@ async fn thaw_takes_the_later_of_two_clocks() {
     ];
     for (sentence, own, want) in rows {
         let client = ApiServer::new(Config::builtin(TestClock::new(instant(server)))).client();
-        assert_eq!(latest_now(&client, &*TestClock::new(instant(own))).await, instant(want), "{sentence}");
+        assert_eq!(cluster::latest_now(&client, &*TestClock::new(instant(own))).await, instant(want), "{sentence}");
     }
 }
 

@@ -49,7 +49,7 @@ fn completions_have_kubectls_format() {
         ("a flag of list", &["list", "--w"], "--watch\n:4\n"),
         ("a flag's value", &["explain", "--controller", "t"], "tutorial\n:4\n"),
         ("after flags before the command", &["-n", "shop", "explain", "--controller", "t"], "tutorial\n:4\n"),
-        ("the second word of a command", &["migrate", ""], "check\nhandover\ntakeback\n:4\n"),
+        ("the second word of a command", &["migrate", ""], "check\nhandover\ntakeback\nskip-missed\n:4\n"),
         ("what a flag takes", &["backfill", "nightly", "--again", ""], "failed\n:4\n"),
         ("a short flag's value", &["next", "0 * * * *", "-o", ""], "table\njson\nyaml\n:4\n"),
         #[cfg(feature = "dev")]

@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use super::read::{Seen, Written};
 use super::{Cluster, Code, Finding, Object};
-use crate::api::ControllerKind;
+use crate::api::{ControllerKind, Manage};
 use crate::cli::explain::lease::{ControllerLease, IN_TREE, Leases, SKEW};
 use crate::cli::output::{count, stretch};
 use crate::leader_election::Coverage;
@@ -93,10 +93,20 @@ impl Write {
     }
 }
 
-/// What shows that this controller works on CronJobs that are not handed over: its newest write to one since the process that
-/// runs has acquired the Lease. Where no Lease says when that was, a write of the last hour.
+/// What shows that this controller works on CronJobs that are not handed over: its Lease. That of an older version does not say it;
+/// then its newest write to one since the process that runs has acquired the Lease. Where no Lease says when that was, a write of
+/// the last hour.
 pub(super) fn manages_all(cron_jobs: &[Seen], leases: &[Lease], now: DateTime<Utc>) -> Option<String> {
     let leases = Leases::of(leases);
+    let instances = leases.instances(now).into_iter();
+    let instances = instances.filter(|(_, coverage)| coverage.runs(ControllerKind::CronJob.name));
+    let said: Vec<_> = instances.filter_map(|(lease, coverage)| Some((lease, coverage.manage()?))).collect();
+    if let Some((lease, _)) = said.iter().find(|(_, manage)| *manage == Manage::All) {
+        return Some(format!("{PROGRAM} runs with --manage=all, as its Lease {} says", lease.name));
+    }
+    if !said.is_empty() {
+        return None;
+    }
     let since = |seen: &Seen| {
         let lease = leases.controller(ControllerKind::CronJob, &seen.cron_job.name.namespace, true);
         let acquired = lease.filter(|lease| !lease.is_expired(now)).and_then(|lease| lease.record.acquire_time);

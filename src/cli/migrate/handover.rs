@@ -1,8 +1,7 @@
 //! Hands CronJobs over to this controller, and takes them back: `migrate handover` and `migrate takeback`.
 //!
 //! Guarantees: for each CronJob one write changes the annotations and `spec.suspend` together, so that exactly one controller runs
-//! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. An object that has changed since it was read
-//! is read and judged again. An object that cannot be changed affects no other. Nothing is handed to a controller with
+//! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. Nothing is handed to a controller with
 //! `--manage=all`, as far as its writes show that flag.
 
 use std::collections::BTreeSet;
@@ -13,19 +12,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use schedule::{Schedule, Zone};
-use serde::Serialize;
 
+use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection};
 use super::read::{Seen, seen};
 use super::{LEASES, Object, controllers, old_slots, read_if_allowed};
+use crate::api::batch_v1::CronJob;
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
-use crate::cli::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError, read_text, set_standing};
+use crate::cli::cluster::{self, ControllerFlags, Scope, WriteError};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, list};
 use crate::cli::explain::rehearsal::Rehearsal;
-use crate::cli::output::{Report, count, moment};
+use crate::cli::output::moment;
 use crate::cli::restrictions::Restrictions;
 use crate::options::PROGRAM;
 
@@ -33,8 +33,7 @@ use crate::options::PROGRAM;
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
 /// Which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To this controller.
     Handover,
@@ -47,84 +46,26 @@ pub enum Direction {
 pub struct Request {
     /// Which way.
     pub direction: Direction,
-    /// The names of the CronJobs; none are all that the selector selects.
-    pub names: Vec<String>,
-    /// A label selector; an empty one selects all.
-    pub selector: String,
+    /// Which CronJobs.
+    pub which: Selection,
     /// Whether nothing is written.
     pub dry_run: bool,
 }
 
-/// What was done.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Handovers {
-    direction: Direction,
-    dry_run: bool,
-    /// In the order of the list.
-    cron_jobs: Vec<Changed>,
-    /// Facts about the cluster to know.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    remarks: Vec<String>,
-}
-
-/// What was done to a CronJob.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Changed {
-    object: Object,
-    outcome: Outcome,
-    /// Whether the controller that runs it starts no Jobs.
-    suspended: bool,
-    /// A sentence that names the object.
-    message: String,
-    /// What starts at once because of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    starts: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Outcome {
-    Changed,
-    Unchanged,
-    Failed,
-}
-
-impl Handovers {
-    /// Whether each CronJob is now as it was asked for.
-    pub fn is_good(&self) -> bool {
-        self.number(Outcome::Failed) == 0
-    }
-
-    fn number(&self, outcome: Outcome) -> usize {
-        self.cron_jobs.iter().filter(|changed| changed.outcome == outcome).count()
-    }
-}
-
-impl Report for Handovers {
-    fn lines(&self) -> Vec<String> {
-        let (would, what) = (if self.dry_run { "would be " } else { "" }, self.direction.done());
-        let number = |outcome: Outcome| count(self.number(outcome), "CronJob");
-        let mut first = vec![format!("{} {would}{what}.", number(Outcome::Changed))];
-        let unchanged = self.number(Outcome::Unchanged);
-        if unchanged > 0 {
-            first.push(format!("Nothing changes for {}.", number(Outcome::Unchanged)));
-        }
-        if !self.is_good() {
-            first.push(format!("It failed for {}.", number(Outcome::Failed)));
-        }
-        let mut lines = vec![first.join(" ")];
-        for changed in self.cron_jobs.iter().filter(|changed| changed.outcome != Outcome::Unchanged || unchanged == 1) {
-            lines.push(format!("  {}", changed.message));
-            lines.extend(changed.starts.iter().map(|starts| format!("    {starts}")));
-        }
-        lines.extend(self.remarks.iter().cloned());
-        lines
+impl Listed for Seen {
+    fn cron_job(&self) -> &CronJob {
+        &self.cron_job
     }
 }
 
 impl Direction {
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Handover => "handover",
+            Self::Takeback => "takeback",
+        }
+    }
+
     const fn done(self) -> &'static str {
         match self {
             Self::Handover => "handed over",
@@ -175,7 +116,7 @@ pub async fn hand_over(
     request: &Request,
     flags: &ControllerFlags,
     clock: &dyn Clock,
-) -> Result<Handovers, CliError> {
+) -> Result<Changes, CliError> {
     let (client, namespace) = scope.connect().await?;
     let now = cluster::now(&client, clock).await;
     hand_over_with(&client, namespace.as_deref(), request, flags, now).await
@@ -187,9 +128,9 @@ pub(super) async fn hand_over_with(
     request: &Request,
     flags: &ControllerFlags,
     now: DateTime<Utc>,
-) -> Result<Handovers, CliError> {
-    let (kind, Request { direction, names, selector, dry_run }) = (ControllerKind::CronJob, request);
-    let selector = if selector.is_empty() { String::new() } else { format!("&labelSelector={}", escaped(selector)) };
+) -> Result<Changes, CliError> {
+    let (kind, Request { direction, which, dry_run }) = (ControllerKind::CronJob, request);
+    let selector = which.query();
     let jobs = list(client, &kind.child.path(namespace), "").await?;
     let jobs: Vec<&str> = jobs.iter().map(|raw| raw.get()).collect();
     let restrictions = Restrictions::read(client, namespace).await;
@@ -209,38 +150,25 @@ pub(super) async fn hand_over_with(
         return Err(WriteError { what, cause }.into());
     }
     let others = if manages_all.is_some() { InCharge::Own } else { InCharge::InTree };
-    if !names.is_empty() {
-        let is_there = |name: &&String| all.iter().any(|seen| *seen.cron_job.name.name == ***name);
-        if let Some(name) = names.iter().find(|name| !is_there(name)) {
-            let (kind, api_version) = (kind.parent.kind, kind.parent.api_version());
-            let namespace = namespace.unwrap_or_default().to_owned();
-            return Err(ReadError::NotFound { kind, api_version, name: name.clone(), namespace }.into());
-        }
-        all.retain(|seen| names.iter().any(|name| *seen.cron_job.name.name == **name));
-    }
-    let mut changed: Vec<Changed> = Vec::new();
-    for seen in all {
-        changed.push(change(client, seen, (*direction, *dry_run), others, flags, now).await);
-    }
-    let undecoded = undecoded.into_iter().filter(|_| names.is_empty());
-    changed.extend(undecoded.map(|(object, cause)| Changed {
-        message: format!("{object} cannot be read: {cause}."),
-        object,
-        outcome: Outcome::Failed,
-        suspended: false,
-        starts: None,
-    }));
-    let mut remarks = Vec::new();
+    which.choose(&mut all, kind, namespace)?;
+    let change_one = async |seen| change(client, seen, (*direction, *dry_run), others, flags, now).await;
+    let (changed, mut remarks) = which.change_all(direction.done(), all, undecoded, namespace, change_one).await;
     if *direction == Direction::Handover {
         let namespaces = changed.iter().filter_map(|changed| changed.object.namespace.as_deref());
         remarks.extend(leases.and_then(|leases| nothing_runs(&leases, namespaces.collect(), now)));
     }
-    Ok(Handovers { direction: *direction, dry_run: *dry_run, cron_jobs: changed, remarks })
+    Ok(Changes {
+        command: direction.command(),
+        done: direction.done().to_owned(),
+        dry_run: *dry_run,
+        cron_jobs: changed,
+        remarks,
+    })
 }
 
 pub(super) async fn change(
     client: &Client,
-    mut seen: Seen,
+    seen: Seen,
     (direction, dry_run): (Direction, bool),
     others: InCharge,
     flags: &ControllerFlags,
@@ -248,50 +176,27 @@ pub(super) async fn change(
 ) -> Changed {
     let object = Object::of(&seen.cron_job);
     let what = format!("{} {object}", if direction == Direction::Handover { "hand over" } else { "take back" });
-    let failed = |cause: String| Changed {
-        object: Object::clone(&object),
-        outcome: Outcome::Failed,
-        suspended: false,
-        message: cause,
-        starts: None,
-    };
-    for _ in 0..ATTEMPTS {
+    let plan = |seen: &Seen| {
         let before = seen.standing();
         let wanted = direction.wanted(before);
         let is_changed = before != wanted;
-        let written = if is_changed && !dry_run {
-            set_standing(client, &seen.cron_job, [before, wanted], &what).await
-        } else {
-            Ok(true)
+        let message = format!("{object} {}", direction.effect(before, dry_run, others));
+        let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
+        let starts = match direction {
+            _ if before.is_handed_over() == wanted.is_handed_over() || before.is_suspended() => None,
+            Direction::Handover => starts_here(seen, flags.zone, now),
+            Direction::Takeback if others == InCharge::Own => starts_here(seen, flags.zone, now),
+            Direction::Takeback => starts_in_tree(seen, flags.zone, now),
         };
-        match written {
-            Ok(true) => {
-                let message = format!("{object} {}", direction.effect(before, dry_run, others));
-                let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
-                let starts = match direction {
-                    _ if before.is_handed_over() == wanted.is_handed_over() || before.is_suspended() => None,
-                    Direction::Handover => starts_here(&seen, flags.zone, now),
-                    Direction::Takeback if others == InCharge::Own => starts_here(&seen, flags.zone, now),
-                    Direction::Takeback => starts_in_tree(&seen, flags.zone, now),
-                };
-                return Changed { object, outcome, suspended: before.is_suspended(), message, starts };
-            }
-            Ok(false) => match again(client, &seen, flags).await {
-                Ok(newer) => seen = newer,
-                Err(cause) => return failed(format!("{what}: {cause}")),
-            },
-            Err(error) => return failed(error.to_string()),
-        }
-    }
-    failed(format!("{what}: {CHANGES}"))
+        let changed = Changed { object: object.clone(), outcome, suspended: before.is_suspended(), message, starts };
+        Plan { patch: is_changed.then(|| before.patch(wanted)), changed }
+    };
+    changes::change(client, seen, &what, dry_run, plan, |before, text| newer(before, text, flags)).await
 }
 
 /// The CronJob as it is now, with the Jobs and the Namespace that were read before.
-async fn again(client: &Client, before: &Seen, flags: &ControllerFlags) -> Result<Seen, String> {
-    let name = &before.cron_job.name;
-    let path = format!("{}/{}", ControllerKind::CronJob.parent.path(Some(&name.namespace)), name.name);
-    let text = read_text(client, &path).await.map_err(|error| error.to_string())?;
-    let (found, undecoded) = seen([&*text].into_iter(), &[], flags, &Restrictions::default());
+fn newer(before: &Seen, text: &str, flags: &ControllerFlags) -> Result<Seen, String> {
+    let (found, undecoded) = seen([text].into_iter(), &[], flags, &Restrictions::default());
     let newer =
         found.into_iter().next().ok_or_else(|| undecoded.into_iter().map(|(_, cause)| cause).collect::<String>())?;
     let cron_job = Arc::clone(&newer.cron_job).in_its_namespace(before.cron_job.restriction());
@@ -329,14 +234,4 @@ fn nothing_runs(leases: &[Lease], namespaces: BTreeSet<&str>, now: DateTime<Utc>
     let (namespace, lease) = namespaces.into_iter().map(lease).find(|(_, lease)| lease.as_ref().is_none_or(is_dead))?;
     let state = lease.map_or_else(|| leases.absence(namespace), |lease| lease.state(now));
     Some(format!("Nothing runs what is handed over until a controller with --manage=annotated runs: {state}."))
-}
-
-/// A text as the value of a URL's parameter.
-pub(in crate::cli) fn escaped(text: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(escape).collect()
 }

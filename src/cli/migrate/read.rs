@@ -107,7 +107,7 @@ impl Written {
         [MANAGED_ANNOTATION, SUSPEND_ANNOTATION].into_iter().filter_map(wrong).collect()
     }
 
-    fn of(json: &str) -> Self {
+    pub(super) fn of(json: &str) -> Self {
         serde_json::from_str::<WithMetadata>(json).map(|object| object.metadata).unwrap_or_default()
     }
 }

@@ -18,6 +18,7 @@ mod cluster;
 mod facts;
 mod handover;
 mod objects;
+mod skip_missed;
 
 /// A day after the last run of `nightly`, which runs at 02:00.
 const NOW: &str = "2026-11-23T10:00:00Z";

@@ -8,13 +8,16 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime, TimeDelta, Utc};
 use schedule::{Evaluation, LeftOut, Schedule, Zone, missed};
 use serde::Serialize;
 
-use super::twin_note;
+use super::{Skipped, twin_note};
 use crate::api::batch_v1::CronJob;
 use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy};
-use crate::cli::clock_changes::{clocks, effects};
+use crate::cli::clock_changes::{Effect, clocks, effects};
 use crate::cli::output::{MOMENT, Report};
 use crate::cli::restrictions::sentences;
 use crate::terminal;
+
+/// How many slots that policies leave out are listed, if more runs are not asked for.
+const MOST_LEFT_OUT: usize = 100;
 
 /// A time as it is given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +76,9 @@ pub struct CronJobRuns {
     time_zone: Option<&'static str>,
     from: DateTime<FixedOffset>,
     runs: Vec<Run>,
+    /// What clock changes skip until the last run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<Skipped>,
     /// What policies leave out of the schedule until the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<Vec<Omission>>,
@@ -126,14 +132,21 @@ impl CronJobRuns {
         let schedule = valid_schedule(cron_job, question.zone);
         let zone = schedule.and_then(Schedule::zone).unwrap_or(question.zone);
         let from = question.from.and_then(|from| from.in_zone(zone)).unwrap_or(now);
-        let start = cron_job.nominal(from);
+        let start = cron_job.nominal(from).max(cron_job.creation_timestamp);
         let slots: Vec<DateTime<Utc>> = slots_after(cron_job, question.zone, start, now).take(count).collect();
         let ends = slots.len() < count;
         let until = slots.last().copied().filter(|_| !ends);
         let left_out = schedule.filter(|_| question.all).map(|schedule| {
             let nominal = schedule.nominal(start).take_while(|nominal| until.is_none_or(|until| nominal.slot <= until));
             let omitted = nominal.filter_map(|nominal| Some((nominal.slot, annotation(nominal.left_out?))));
-            omitted.take(count).map(|(slot, annotation)| Omission { slot: zone.at(slot), annotation }).collect()
+            omitted
+                .take(count.max(MOST_LEFT_OUT))
+                .map(|(slot, annotation)| Omission { slot: zone.at(slot), annotation })
+                .collect()
+        });
+        let skipped = schedule.zip(slots.last()).filter(|_| !is_once_a_time(cron_job)).map(|(schedule, last)| {
+            let skips = effects(schedule, start, *last).into_iter().filter(Effect::is_skip);
+            skips.map(|effect| Skipped::new(&effect)).collect()
         });
         let run = |slot: DateTime<Utc>| Run {
             slot: zone.at(slot),
@@ -148,6 +161,7 @@ impl CronJobRuns {
             time_zone: schedule.and_then(Schedule::zone).map(Zone::name),
             from: zone.at(from),
             runs: slots.into_iter().map(run).collect(),
+            skipped: skipped.unwrap_or_default(),
             left_out,
             ends,
             problem: problem(cron_job, question.zone),
@@ -182,7 +196,9 @@ impl CronJobRuns {
             let note = format!("left out by {}", omission.annotation);
             (omission.slot, [moment(&omission.slot), "-".to_owned(), note])
         });
-        let mut rows: Vec<_> = runs.chain(left_out).collect();
+        let skipped = self.skipped.iter().map(|skip| (skip.at.fixed_offset(), skip.row()));
+        // What a change skips at an instant comes before a run at that instant.
+        let mut rows: Vec<_> = skipped.chain(runs).chain(left_out).collect();
         rows.sort_by_key(|(slot, _)| *slot);
         if !rows.is_empty() {
             let heading = ["SLOT", "DUE", "NOTE"].map(str::to_owned);
@@ -257,9 +273,14 @@ pub(crate) fn annotation(left_out: LeftOut) -> &'static str {
     }
 }
 
+/// Whether each local time counts once, so that a clock change skips none.
+fn is_once_a_time(cron_job: &CronJob) -> bool {
+    cron_job.policy().ok().flatten().is_some_and(Policy::is_once_a_time)
+}
+
 /// What a clock change does to a run.
 fn note(cron_job: &CronJob, schedule: &Schedule, slot: DateTime<Utc>) -> Option<String> {
-    if !cron_job.policy().ok().flatten().is_some_and(Policy::is_once_a_time) {
+    if !is_once_a_time(cron_job) {
         return twin_note(schedule, slot);
     }
     let skips = effects(schedule, slot - TimeDelta::seconds(1), slot);

@@ -1,7 +1,14 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::type_complexity)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::super::output::{Format, render};
 use super::*;
+use crate::api::batch_v1::CronJob;
+use crate::api::policy::{EXCLUDE, PolicyOptions, SPREAD};
+use crate::controller::tests::objects::cron_job;
 
 fn ask(text: &str, zone: &str, from: &str, count: usize) -> NextRuns {
     runs_of(text, zone, from, count, false)
@@ -180,4 +187,62 @@ fn json_and_yaml_have_the_same_fields() {
     let twice = ask("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
     let twice: serde_json::Value = serde_json::from_str(&render(&twice, Format::Json)).unwrap();
     assert_eq!([&twice["runs"][0]["twice"], &twice["runs"][1]["twice"]], ["first", "second"]);
+}
+
+/// The table of a CronJob's next run after 2026-11-22T10:01:00Z (a Sunday), without its title.
+fn of_cron_job(annotations: &[(&str, &str)], spec: &Value, all: bool, now: &str) -> Vec<String> {
+    let annotations: serde_json::Map<_, _> =
+        annotations.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let patch = json!({ "metadata": { "creationTimestamp": "2026-03-27T10:00:30Z", "annotations": annotations }, "spec": spec });
+    let mut cron_job = CronJob::clone(&cron_job(patch));
+    PolicyOptions::default().apply(&mut cron_job);
+    let question = cron_jobs::Question { zone: Zone::UTC, seed: Arc::from(""), from: None, count: 1, all };
+    let runs = cron_jobs::CronJobRuns::of(&cron_job, &question, now.parse().unwrap());
+    cron_jobs::Answer::One(Box::new(runs)).lines()[1..].to_vec()
+}
+
+#[test]
+fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
+    let berlin = json!({ "schedule": "30 2 * * *", "timeZone": "Europe/Berlin" });
+    let days = (EXCLUDE, "11-23/11-25");
+    let heading = "SLOT                             DUE                              NOTE";
+    let rows: [(&str, &[(&str, &str)], Value, bool, &str, &[&str]); 3] = [
+        (
+            "a clock change",
+            &[],
+            berlin,
+            false,
+            "2026-03-28T12:00:00Z",
+            &[
+                heading,
+                "Sun 2026-03-29 02:30:00          -                                skipped: the clocks go from 02:00 to 03:00",
+                "Mon 2026-03-30 02:30:00 +02:00   Mon 2026-03-30 02:30:00 +02:00",
+            ],
+        ),
+        (
+            "all that is left out before the run",
+            &[days],
+            json!({ "schedule": "0 10 * * *" }),
+            true,
+            "2026-11-22T10:01:00Z",
+            &[
+                heading,
+                "Mon 2026-11-23 10:00:00 +00:00   -                                left out by cronjob-controller.dev/exclude",
+                "Tue 2026-11-24 10:00:00 +00:00   -                                left out by cronjob-controller.dev/exclude",
+                "Wed 2026-11-25 10:00:00 +00:00   -                                left out by cronjob-controller.dev/exclude",
+                "Thu 2026-11-26 10:00:00 +00:00   Thu 2026-11-26 10:00:00 +00:00",
+            ],
+        ),
+        (
+            "made after the slot, which is due later",
+            &[(SPREAD, "30m")],
+            json!({}),
+            false,
+            "2026-03-27T10:01:00Z",
+            &[heading, "Fri 2026-03-27 11:00:00 +00:00   Fri 2026-03-27 11:25:01 +00:00"],
+        ),
+    ];
+    for (sentence, annotations, spec, all, now, want) in rows {
+        assert_eq!(of_cron_job(annotations, &spec, all, now), want, "{sentence}");
+    }
 }

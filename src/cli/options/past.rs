@@ -13,7 +13,7 @@ use crate::cli::backfill;
 use crate::cli::backfill::plan::Question;
 use crate::cli::cluster::{ControllerFlags, Namespaces};
 use crate::cli::dispatch::Invocation;
-use crate::cli::migrate::{Account, Direction, Request};
+use crate::cli::migrate::{Account, Direction, Request, Selection, skip_missed};
 use crate::cli::next::cron_jobs::Given;
 use crate::cli::output::Format;
 use crate::options::UsageError;
@@ -73,30 +73,29 @@ pub(super) struct Backfill {
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Says what changes between the in-tree controller and this one (check), and hands CronJobs to this one and back \
-             (handover, takeback)."
+             (handover, takeback); lets no slot count that is due by now (skip-missed)."
 )]
 pub(super) struct Migrate {
-    /// check, handover or takeback
+    /// check, handover, takeback or skip-missed
     #[arg(value_name = "COMMAND", index = 1)]
     what: Option<String>,
 
-    /// The names of the CronJobs to hand over or to take back [default: all of --namespace, -A or --selector]
+    /// The names of the CronJobs to change [default: all of --namespace, -A or --selector]
     #[arg(value_name = "NAME", num_args = 0.., index = 2, hide_default_value = true)]
     names: Vec<String>,
 
-    /// The namespace [default: that of the context, else default]
-    #[arg(short, long, value_name = "STRING")]
-    namespace: Option<String>,
+    #[command(flatten)]
+    place: Where,
 
     /// Look in all namespaces.
     #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
     all_namespaces: String,
 
-    /// Hand over or take back those with these labels.
+    /// Change those with these labels.
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
 
-    /// Say what handover or takeback would do, and write nothing.
+    /// Say what would be changed, and write nothing.
     #[arg(long, value_name = "BOOL", default_value = "false")]
     dry_run: String,
 
@@ -112,14 +111,6 @@ pub(super) struct Migrate {
     #[arg(long, value_name = "STRING", default_value = "")]
     spread_seed: String,
 
-    /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    kubeconfig: Option<std::path::PathBuf>,
-
-    /// The kubeconfig's context [default: the current one]
-    #[arg(long, value_name = "STRING")]
-    context: Option<String>,
-
     /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
@@ -130,7 +121,7 @@ pub(super) struct Migrate {
 }
 
 /// The commands of `migrate`.
-pub(in crate::cli) const MIGRATE: [&str; 3] = ["check", "handover", "takeback"];
+pub(in crate::cli) const MIGRATE: [&str; 4] = ["check", "handover", "takeback", "skip-missed"];
 
 /// The most unfinished Jobs of a backfill.
 const MOST_ACTIVE: i64 = 100;
@@ -179,39 +170,58 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
     Ok(cli(Command::Backfill(target, Box::new(backfill::Request { question, dry_run, format }))))
 }
 
+/// Which of [`MIGRATE`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Check,
+    Move(Direction),
+    SkipMissed,
+}
+
+impl What {
+    fn read(word: Option<&str>) -> Result<Self, String> {
+        let commands = MIGRATE.join(", ");
+        match word {
+            Some("check") => Ok(Self::Check),
+            Some("handover") => Ok(Self::Move(Direction::Handover)),
+            Some("takeback") => Ok(Self::Move(Direction::Takeback)),
+            Some("skip-missed") => Ok(Self::SkipMissed),
+            Some(word) => Err(format!("migrate {word} is no command; its commands are {commands}")),
+            None => Err(format!("what to do is missing; give one of {commands}")),
+        }
+    }
+}
+
 pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
-    let direction = match raw.what.as_deref() {
-        Some("check") => None,
-        Some("handover") => Some(Direction::Handover),
-        Some("takeback") => Some(Direction::Takeback),
-        other => {
-            let commands = MIGRATE.join(", ");
-            faults.record::<()>(Err(match other {
-                Some(word) => format!("migrate {word} is no command; its commands are {commands}"),
-                None => format!("what to do is missing; give one of {commands}"),
-            }));
-            None
-        }
-    };
+    let what = faults.record(What::read(raw.what.as_deref()));
     let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
-    let selector = raw.selector.filter(|selector| !selector.is_empty());
-    let is_selected = selector.is_some() || !raw.names.is_empty();
-    if direction.is_none() && raw.what.as_deref() == Some("check") && (dry_run || is_selected) {
-        faults.record::<()>(Err("NAME, --selector and --dry-run are for handover and takeback".to_owned()));
+    let which = Selection { names: raw.names, selector: raw.selector.unwrap_or_default() };
+    let is_selected = which != Selection::default();
+    if what == Some(What::Check) && (dry_run || is_selected) {
+        faults.record::<()>(Err("NAME, --selector and --dry-run are not for check".to_owned()));
     }
-    for name in raw.names.iter().filter(|name| !subdomain_errors(name).is_empty()) {
+    for name in which.names.iter().filter(|name| !subdomain_errors(name).is_empty()) {
         faults.record::<()>(Err(format!("NAME: {name:?} is not the name of a CronJob")));
     }
-    let is_placed = raw.namespace.is_some() || faults.boolean("all-namespaces", &raw.all_namespaces) == Some(true);
-    if direction.is_some() && !is_selected && !is_placed {
+    let scope = scope(None, raw.place, &raw.all_namespaces, &mut faults);
+    let is_placed = scope.namespaces != Namespaces::OfContext;
+    if what.is_some_and(|what| what != What::Check) && !is_selected && !is_placed {
         let which = "which CronJobs is missing; give NAMEs, --selector, --namespace or --all-namespaces";
         faults.record::<()>(Err(which.to_owned()));
     }
-    let place = Where::of_cron_jobs(raw.namespace, raw.kubeconfig, raw.context);
-    let scope = scope(None, place, &raw.all_namespaces, &mut faults);
-    if scope.namespaces == Namespaces::All && !raw.names.is_empty() {
+    if scope.namespaces == Namespaces::All && !which.names.is_empty() {
         faults.add("all-namespaces", "true", "it without a NAME");
+    }
+    let kind = scope.controller_kind;
+    match what {
+        Some(What::SkipMissed) if kind.counted_from.is_none() => {
+            faults.add("controller", kind.name, "cronjob or tutorial, which have policies");
+        }
+        Some(What::Check | What::Move(_)) if !kind.is_in_tree => {
+            faults.add("controller", kind.name, "cronjob, which has an in-tree controller");
+        }
+        _ => {}
     }
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
     let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
@@ -219,9 +229,9 @@ pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
         faults.read("service-account", &raw.service_account, "a namespace and a name, as in ns/name", Account::parse);
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;
-    if let Some(direction) = direction {
-        let request = Request { direction, names: raw.names, selector: selector.unwrap_or_default(), dry_run };
-        return Ok(cli(Command::Handover(scope, request, flags, format)));
-    }
-    Ok(cli(Command::MigrateCheck(scope, account.unwrap_or_default(), flags, format)))
+    Ok(cli(match what {
+        Some(What::Move(direction)) => Command::Handover(scope, Request { direction, which, dry_run }, flags, format),
+        Some(What::SkipMissed) => Command::SkipMissed(scope, skip_missed::Request { which, dry_run }, flags, format),
+        _ => Command::MigrateCheck(scope, account.unwrap_or_default(), flags, format),
+    }))
 }

@@ -7,7 +7,7 @@ use crate::cli::backfill::plan::Question;
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch;
 use crate::cli::explain::read::Target;
-use crate::cli::migrate::{Direction, Request};
+use crate::cli::migrate::{Direction, Request, Selection, skip_missed};
 use crate::cli::options::cluster::Since;
 use crate::cli::shadow::ShadowConfig;
 use crate::cli::shadow::what_if::WhatIf;
@@ -214,8 +214,7 @@ fn commands_about_the_past_say_which_slots() {
     let moved = ["migrate", "handover", "a", "b", "-n", "shop", "--dry-run", "--selector=app=x"];
     let want = Request {
         direction: Direction::Handover,
-        names: vec!["a".to_owned(), "b".to_owned()],
-        selector: "app=x".to_owned(),
+        which: Selection { names: vec!["a".to_owned(), "b".to_owned()], selector: "app=x".to_owned() },
         dry_run: true,
     };
     assert!(matches!(command(&moved), Command::Handover(_, request, ..) if request == want));
@@ -228,7 +227,22 @@ fn commands_about_the_past_say_which_slots() {
     let which = "which CronJobs is missing; give NAMEs, --selector, --namespace or --all-namespaces";
     assert_eq!(fault(&["migrate", "handover"]), which);
     assert_eq!(fault(&["migrate", "takeback", "--dry-run"]), which);
-    let only = "NAME, --selector and --dry-run are for handover and takeback";
+    let skipped = ["migrate", "skip-missed", "-n", "shop", "--controller=tutorial"];
+    let want = skip_missed::Request { which: Selection::default(), dry_run: false };
+    assert!(matches!(
+        command(&skipped),
+        Command::SkipMissed(scope, request, ..) if request == want && scope.controller_kind == ControllerKind::Tutorial
+    ));
+    assert_eq!(fault(&["migrate", "skip-missed"]), which);
+    for (what, kind, kinds) in [
+        ("skip-missed", "apiexample", "cronjob or tutorial, which have policies"),
+        ("handover", "tutorial", "cronjob, which has an in-tree controller"),
+        ("check", "tutorial", "cronjob, which has an in-tree controller"),
+    ] {
+        let found = fault(&["migrate", what, "-A", "--controller", kind]);
+        assert_eq!(found, format!("--controller: {kind} is not allowed; use {kinds}"));
+    }
+    let only = "NAME, --selector and --dry-run are not for check";
     assert_eq!(fault(&["migrate", "check", "a"]), only);
     assert_eq!(fault(&["migrate", "check", "--dry-run"]), only);
     assert_eq!(
@@ -248,8 +262,9 @@ fn commands_about_the_past_say_which_slots() {
         rest("--controller=apiexample"),
         "--controller: apiexample is not allowed; use cronjob or tutorial, whose runs are Jobs"
     );
-    assert_eq!(fault(&["migrate"]), "what to do is missing; give one of check, handover, takeback");
-    assert_eq!(fault(&["migrate", "now"]), "migrate now is no command; its commands are check, handover, takeback");
+    assert_eq!(fault(&["migrate"]), "what to do is missing; give one of check, handover, takeback, skip-missed");
+    let commands = "its commands are check, handover, takeback, skip-missed";
+    assert_eq!(fault(&["migrate", "now"]), format!("migrate now is no command; {commands}"));
 }
 
 #[test]

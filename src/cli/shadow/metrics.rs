@@ -71,6 +71,6 @@ impl ShadowMetrics {
         for (finding, value) in rows {
             self.slots.with_label_values(&[finding]).set(value);
         }
-        self.agreement.set(sums.agreement() / 100.0);
+        self.agreement.set(sums.agreement().unwrap_or(100.0) / 100.0);
     }
 }

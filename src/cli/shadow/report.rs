@@ -218,10 +218,10 @@ impl Sums {
         self.missed.len() + self.twice.len() + self.differs.len() == 0
     }
 
-    /// The share of slots about which both controllers agree, in percent, rounded down to a hundredth.
-    pub fn agreement(&self) -> f64 {
-        let hundredths = (self.same * 10_000).checked_div(self.slots()).unwrap_or(10_000);
-        f64::from(u32::try_from(hundredths).unwrap_or(10_000)) / 100.0
+    /// The share of slots about which both controllers agree, in percent, rounded down to a hundredth; `None` of no slots.
+    pub fn agreement(&self) -> Option<f64> {
+        let hundredths = (self.same * 10_000).checked_div(self.slots())?;
+        Some(f64::from(u32::try_from(hundredths).unwrap_or(10_000)) / 100.0)
     }
 
     /// The report of what was watched from `since` to `until`; `open` slots have no Job yet.
@@ -322,7 +322,8 @@ pub struct Report {
     /// Those about which both controllers agree, however late.
     same: u64,
     /// The same in percent.
-    agreement: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agreement: Option<f64>,
     /// How late the controller in charge was, in seconds.
     late: Quantiles,
     /// How late this controller was ready to send its creates, in seconds.
@@ -357,7 +358,10 @@ impl Printed for Report {
                 told(self.since),
                 told(self.until)
             ),
-            format!("Slots compared: {slots}, the same: {same} ({:.2} %)", self.agreement),
+            match self.agreement {
+                Some(share) => format!("Slots compared: {slots}, the same: {same} ({share:.2} %)"),
+                None => "Slots compared: 0".to_owned(),
+            },
             format!("Lateness of the controller in charge: p50 {} s, p99 {} s, max {} s", late.p50, late.p99, late.max),
             format!(
                 "This controller was ready to send: p50 {} s, p99 {} s, max {} s; each create would still have to be answered",

@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::Object as _;
+use crate::api::ObjectName;
 use crate::api::batch_v1::Job;
-use crate::api::policy::BACKLOG;
+use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, NOT_BEFORE, STUCK_AFTER};
+use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
 use crate::cli::next::cron_jobs::Given;
+use crate::cli::restrictions::Restrictions;
 
 fn day(day: u32) -> String {
     format!("2026-11-{day:02}T02:00:00Z")
@@ -219,19 +222,38 @@ fn passed_over() -> Row<'static> {
     )
 }
 
-/// A Job of a backfill is never what Forbid waits for.
+/// Forbid never waits for a Job of a backfill, nor for one that a user made. One that is deleted as stuck is in the way until then.
 #[test]
-fn a_job_of_a_backfill_does_not_explain_a_slot_that_did_not_start() {
-    let change = json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": day(20)}});
-    for (of_backfill, fate) in [(false, Fate::Skipped), (true, Fate::Due)] {
-        let job = Job { of_backfill, ..Job::clone(&job(&day(15), "cj", None)) };
-        let job = Job { creation_timestamp: instant("2026-11-21T01:00:00Z"), ..job };
+fn a_job_that_blocks_nothing_does_not_explain_a_slot_that_did_not_start() {
+    let of_slot = Job { creation_timestamp: instant("2026-11-21T01:00:00Z"), ..Job::clone(&job(&day(15), "cj", None)) };
+    let (began, by_hand) = (Some(of_slot.creation_timestamp), ObjectName::new("shop", "by-hand"));
+    let one = json!({MAX_CONCURRENT: "1"});
+    let stuck = json!({STUCK_AFTER: "1h, delete"});
+    let rows = [
+        ("one of a slot", of_slot.clone(), json!({}), Fate::Skipped),
+        ("one of a backfill", Job { of_backfill: true, ..of_slot.clone() }, json!({}), Fate::Due),
+        (
+            "one of a backfill, and max-concurrent",
+            Job { of_backfill: true, ..of_slot.clone() },
+            one.clone(),
+            Fate::Skipped,
+        ),
+        ("one by hand", Job { name: by_hand.clone(), ..of_slot.clone() }, json!({}), Fate::Due),
+        ("one by hand, and max-concurrent", Job { name: by_hand, ..of_slot.clone() }, one, Fate::Skipped),
+        ("one that is stuck", Job { start_time: began, ..of_slot }, stuck, Fate::Due),
+    ];
+    for (sentence, job, annotations, fate) in rows {
+        let change = json!({
+            "metadata": {"annotations": annotations},
+            "spec": {"concurrencyPolicy": "Forbid"},
+            "status": {"lastScheduleTime": day(20)},
+        });
         let jobs = vec![Arc::new(job)];
         let facts = facts(&change, jobs);
         let now = instant("2026-11-22T10:00:00Z");
         let known = Known { facts, events: Vec::new() };
         let (judged, _) = History::new(&known, Zone::UTC, now).judged(instant(&day(21)), now, 10);
-        assert_eq!(judged.last().map(|judged| judged.fate), Some(fate), "{of_backfill}: {judged:?}");
+        assert_eq!(judged.last().map(|judged| judged.fate), Some(fate), "{sentence}: {judged:?}");
     }
 }
 
@@ -426,6 +448,95 @@ fn unreadable_events_are_said_of_the_slots() {
     let want =
         "  The Events cannot be read, which tell of runs whose Jobs are gone: read /api/v1/events: events is forbidden";
     assert!(lines.iter().any(|line| line == want), "{lines:#?}");
+}
+
+/// A case, the Namespace's annotations, a change of the CronJob, its Jobs; the strip, and what is said of the slots without a Job.
+type InNamespace<'a> = (&'a str, Value, Value, &'a [(u32, Option<&'a str>)], &'a str, &'a [&'a str]);
+
+#[test]
+fn slots_of_a_restricted_namespace_stay_in_the_history() {
+    let frozen = "its Namespace was frozen before it started";
+    let excluded = "its Namespace leaves it out (cronjob-controller.dev/exclude)";
+    let gone = "its Job, if there was one, and its Events no longer exist";
+    let before = |end: &str| json!({NOT_BEFORE: end});
+    let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
+    let ran_last = |of: u32| json!({"spec": kept["spec"], "status": {"lastScheduleTime": day(of)}});
+    let rows: [InNamespace<'_>; 7] = [
+        (
+            "a freeze",
+            before("2026-11-24T00:00:00Z"),
+            ran_last(20),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}\u{25cb}\u{25cb}",
+            &[frozen],
+        ),
+        (
+            "a thaw, and no run since",
+            before("2026-11-22T09:00:00Z"),
+            ran_last(20),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}\u{25cb}\u{25cb}",
+            &[frozen],
+        ),
+        (
+            "a thaw, and a run since",
+            before("2026-11-22T00:00:00Z"),
+            ran_last(22),
+            &[(19, Some("Complete")), (20, Some("Failed")), (22, Some("Complete"))],
+            "\u{2713}\u{2717}\u{25cb}\u{2713}",
+            &[frozen],
+        ),
+        (
+            "nothing tells whether a slot had a Job",
+            before("2026-11-22T00:00:00Z"),
+            json!({"spec": {"successfulJobsHistoryLimit": 1}}),
+            &[(22, Some("Complete"))],
+            "???\u{2713}",
+            &[gone],
+        ),
+        (
+            "a missed run after a thaw",
+            before("2026-11-21T00:00:00Z"),
+            ran_last(22),
+            &[(19, Some("Complete")), (22, Some("Complete"))],
+            "\u{2713}\u{25cb}!\u{2713}",
+            &[frozen, "no controller started it before a later run"],
+        ),
+        (
+            "a suspension comes first",
+            before("2026-11-24T00:00:00Z"),
+            json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(21)}}),
+            &[(21, Some("Complete"))],
+            "??\u{2713}\u{25cb}",
+            &[gone, "it is suspended now (spec.suspend)"],
+        ),
+        (
+            "dates",
+            json!({EXCLUDE: "Sat"}),
+            ran_last(22),
+            &[(19, Some("Complete")), (20, Some("Failed")), (22, Some("Complete"))],
+            "\u{2713}\u{2717}\u{25cb}\u{2713}",
+            &[excluded],
+        ),
+    ];
+    for (sentence, annotations, change, jobs, strip, want) in rows {
+        let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
+        let mut restrictions = Restrictions::default();
+        let metadata = json!({"name": "shop", "uid": "", "annotations": annotations});
+        restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
+        let cron_job = Arc::new(restrictions.restricted(CronJob::clone(&cron_job(&change)), InCharge::Own));
+        let known =
+            Known { facts: Facts { cron_job, in_charge: InCharge::Own, ..facts(&change, jobs) }, events: vec![] };
+        let now = instant("2026-11-22T10:00:00Z");
+        let judged = History::new(&known, Zone::UTC, now).newest(4);
+        assert_eq!(judged.iter().map(Judged::letter).collect::<String>(), strip, "{sentence}");
+        let mut whys: Vec<_> = judged.iter().filter(|judged| judged.job.is_none()).map(|judged| &*judged.why).collect();
+        whys.dedup();
+        assert_eq!(whys, want, "{sentence}");
+        let since = Since::At(Given::Instant(instant(&day(19)) - TimeDelta::seconds(1)));
+        let told = slots(&[known], Zone::UTC, since, now);
+        assert_eq!(told.cron_jobs[0].slots.iter().map(|entry| entry.count).sum::<usize>(), 4, "{sentence}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use schedule::Zone;
 use super::RunResult;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::cli::cluster::Known;
+use crate::controller::reconcile::old_at;
 
 /// The time of a slot as upstream's Events write it.
 const TIME: &str = "%a, %d %b %Y %H:%M:%S UTC";
@@ -44,9 +45,19 @@ impl<'a> Traces<'a> {
     pub fn of(known: &'a Known, now: DateTime<Utc>) -> Self {
         let cron_job = &*known.facts.cron_job;
         let children = || steps::each(known.facts.jobs.iter()).filter(|job| job.is_child_of(cron_job));
-        let end = |job: &Job| if job.finished.is_none() { Some(now) } else { job.ended() };
-        // Those of a backfill block nothing.
-        let blocking = children().filter(|job| !job.of_backfill);
+        let limits = cron_job.limits();
+        let freed = limits.stuck_after.filter(|stuck| stuck.delete);
+        let end = |job: &Job| {
+            let end = if job.finished.is_none() { Some(now) } else { job.ended() };
+            let freed = freed.and_then(|stuck| old_at(job, stuck.age));
+            end.map(|end| freed.map_or(end, |freed| end.min(freed)))
+        };
+        // Only max-concurrent counts those of a backfill; Forbid counts those that a user made only where all are active.
+        let is_counted = limits.max_concurrent.is_some();
+        let all_block = is_counted || cron_job.controller_kind.every_child_is_active;
+        let blocks =
+            |job: &Job| all_block || job.slot_of(cron_job).is_some() || cron_job.status.in_active_list(&job.uid);
+        let blocking = children().filter(|job| (is_counted || !job.of_backfill) && blocks(job));
         let mut runs: Vec<_> = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &**job))).collect();
         runs.sort_by_key(|(created, ..)| *created);
         let mut ends: Vec<_> = runs.iter().map(|(_, end, _)| *end).collect();

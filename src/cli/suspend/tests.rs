@@ -54,7 +54,13 @@ impl World {
             .await
     }
 
+    /// What is said after the controller.
     async fn set(&self, name: &str, suspend: bool) -> String {
+        let (_, rest) = self.set_and_say_who(name, suspend).await;
+        rest
+    }
+
+    async fn set_and_say_who(&self, name: &str, suspend: bool) -> (String, String) {
         let target = Target {
             controller_kind: ControllerKind::CronJob,
             namespace: None,
@@ -63,11 +69,10 @@ impl World {
             context: None,
         };
         let now = apimachinery::clock::Clock::now(&*self.clock);
-        set_suspended_with(&self.client, &target, "default", suspend, &ControllerFlags::default(), now)
-            .await
-            .unwrap()
-            .text
-            .to_string()
+        let flags = ControllerFlags::default();
+        let answer = set_suspended_with(&self.client, &target, "default", suspend, &flags, now).await.unwrap();
+        let (who, rest) = answer.text.split_once('\n').unwrap();
+        (who.to_owned(), rest.to_owned())
     }
 }
 
@@ -188,13 +193,13 @@ async fn standing_of_a_cron_job_that_has_changed_since_is_left_alone() {
     let facts = facts.unwrap();
     world.set("reverted", true).await;
     let before = facts.standing();
-    let change = [before, before.taken_back()];
-    assert!(!cluster::set_standing(&world.client, &facts.cron_job, change, "take it back").await.unwrap());
+    let change = before.patch(before.taken_back());
+    assert!(!cluster::patch_as_read(&world.client, &facts.cron_job, change, "take it back").await.unwrap());
     assert_eq!(world.get(&format!("{CRON_JOBS}/reverted")).await["spec"]["suspend"], true);
 }
 
 #[tokio::test(start_paused = true)]
-async fn trigger_says_first_which_controller_runs_the_cron_job() {
+async fn commands_say_first_which_controller_runs_the_cron_job() {
     let world = World::new().await;
     world.clock.step(TimeDelta::days(1));
     for (name, manager) in [("ran-here", "cronjob-controller"), ("ran-in-tree", "kube-controller-manager")] {
@@ -218,7 +223,9 @@ async fn trigger_says_first_which_controller_runs_the_cron_job() {
     ];
     for (name, want) in rows {
         let answer = world.trigger(name, &format!("of-{name}")).await.unwrap();
-        assert_eq!(answer.text.lines().next(), Some(&*format!("CronJob default/{name}: {want}")));
+        let want = format!("CronJob default/{name}: {want}");
+        assert_eq!(answer.text.lines().next(), Some(&*want));
+        assert_eq!(world.set_and_say_who(name, true).await.0, want);
     }
 }
 

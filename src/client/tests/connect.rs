@@ -16,6 +16,8 @@ use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::super::LONGEST_IN_SOCKET;
+use super::super::connection::tcp;
 use super::super::kubeconfig::{host_label, kube_config, named_proxy};
 use super::*;
 use crate::options::{Command, Environment};
@@ -55,6 +57,17 @@ fn write(directory: &tempfile::TempDir, text: &str) -> String {
     let file = directory.path().join("kubeconfig");
     std::fs::write(&file, text).unwrap();
     file.to_str().unwrap().to_owned()
+}
+
+/// What the lease says of open creates leaves a socket this time: the system begins to count a second after it sent.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn socket_gives_up_what_it_cannot_deliver_within_the_time_that_the_lease_leaves_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server: http::Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let connection = tcp().oneshot(server).await.unwrap();
+    let given = socket2::SockRef::from(connection.inner()).tcp_user_timeout().unwrap();
+    assert_eq!(given, Some(LONGEST_IN_SOCKET / 2));
 }
 
 #[tokio::test]

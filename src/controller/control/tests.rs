@@ -313,3 +313,23 @@ async fn write_that_waited_for_the_rate_limit_is_not_sent_after_the_gate_has_clo
         }
     }
 }
+
+#[tokio::test]
+async fn a_request_without_a_connection_was_not_sent() {
+    // Nothing listens on the port any more.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let text = json!({
+        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+        "users": [{"name": "u", "user": {}}],
+    });
+    std::fs::write(&kubeconfig, text.to_string()).unwrap();
+    let (client, _) = client::connect_for_person(Some(&kubeconfig), None).await.unwrap();
+    let gate = Gate::default();
+    gate.open(Leadership::ending_in(Duration::from_secs(15), Duration::from_secs(15)));
+    let control = RealControl::new(ControllerKind::CronJob, client, Arc::new(gate));
+    let error = control.get_job(&name()).await.unwrap_err();
+    assert_eq!((error.delivery, error.may_have_been_done()), (Delivery::NotSent, false), "{error}");
+}

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use schedule::Zone;
 use serde_json::json;
 
-use super::{Memories, Recollection};
+use super::Memories;
 use crate::api::batch_v1::{CronJob, Job};
+use crate::controller::control::Patience;
+use crate::controller::observation::Observation;
 use crate::controller::retained::Retained;
 use crate::controller::status::{Draft, Edits};
 use crate::controller::tests::objects;
@@ -31,22 +34,23 @@ fn fill(memories: &Memories, owner: &Arc<CronJob>) {
         known.own.slot_taken(objects::time("2026-11-20T10:01:00Z"));
         known.memo.name_taken = Some(objects::time("2026-11-20T10:02:00Z"));
         known.name_conflict_reported = true;
-        known.pending.begin(objects::time("2026-11-20T10:03:00Z"));
+        known.pending.begin(objects::time("2026-11-20T10:03:00Z"), false);
     });
 }
 
 /// What a sync of this version is told.
-fn recall(memories: &Memories, cached: &Arc<CronJob>) -> Recollection {
-    memories.recall(Arc::clone(cached), String::new)
+fn recall(memories: &Memories, cached: &Arc<CronJob>) -> Observation {
+    memories.recall(cached, Zone::UTC, 4, String::new)
 }
 
-fn is_known(recalled: &Recollection) -> [bool; 6] {
+fn is_known(observation: &Observation) -> [bool; 6] {
+    let recalled = &observation.recalled;
     [
         !recalled.created.is_empty(),
         !recalled.deleted.is_empty(),
-        !recalled.recalled.vanished.is_empty(),
-        !recalled.recalled.carried.is_empty(),
-        recalled.recalled.memo.name_taken.is_some(),
+        !recalled.vanished.is_empty(),
+        !recalled.carried.is_empty(),
+        recalled.memo.name_taken.is_some(),
         recalled.begun.is_some(),
     ]
 }
@@ -55,12 +59,15 @@ fn is_known(recalled: &Recollection) -> [bool; 6] {
 async fn what_is_known_of_a_cron_job_goes_as_a_whole_with_the_first_sync_of_a_later_one() {
     let (memories, old, new) = (Memories::default(), cron_job("old", "10"), cron_job("new", "20"));
     fill(&memories, &old);
-    memories.of_name(&old.name, |memory| (memory.confirmed, memory.timed_out) = (3, true));
+    memories.of_name(&old.name, |memory| (memory.confirmed, memory.timed_out) = (4, true));
     assert_eq!(is_known(&recall(&memories, &old)), [true; 6], "it is no predecessor of itself");
     let recalled = recall(&memories, &new);
     assert_eq!(is_known(&recalled), [false; 6]);
     assert_eq!(recalled.cron_job.resource_version, new.resource_version);
-    assert_eq!((recalled.confirmed, recalled.timed_out), (3, true), "this belongs to the name");
+    let of_name = (recalled.view_is_suspect, recalled.patience);
+    assert_eq!(of_name, (false, Patience::Longest), "this belongs to the name");
+    memories.of_name(&old.name, |memory| memory.confirmed = 3);
+    assert!(recall(&memories, &new).view_is_suspect);
     assert!(!memories.knows(&old.name, &old.uid));
     assert_eq!((memories.last_commit(), memories.open(), memories.unseen()), (None, vec![], vec![]));
     memories.forget(&old.name);
@@ -151,4 +158,58 @@ async fn of_records_that_edits_removed_one_after_the_other_the_later_is_carried_
         remove(&memories, "10:30");
         assert!(recall(&memories, &with_record).recalled.record_removed.is_none(), "{sentence}");
     }
+}
+
+/// Whether a sync reads the CronJob live before it acts, after one step upon another. Epochs begin with a takeover, or with a watch
+/// that was silent.
+#[tokio::test]
+async fn a_view_is_believed_once_it_was_confirmed_in_this_epoch_and_until_a_read_finds_nothing() {
+    enum Step {
+        /// A live read in that epoch returns it.
+        Read(u64),
+        /// A live read finds nothing.
+        NotFound,
+        /// A status was written.
+        Written,
+        /// The CronJob goes, and one of its name comes.
+        Forget,
+    }
+    use Step::*;
+
+    let (cached, other) = (cron_job("a", "10"), cron_job("b", "20"));
+    let rows: [(&str, &[Step], u64, bool); 14] = [
+        ("nothing is known, before any takeover", &[], 0, false),
+        ("nothing is known, after a takeover", &[], 1, true),
+        ("read in this epoch", &[Read(1)], 1, false),
+        ("read in the last one", &[Read(1)], 2, true),
+        ("read in both", &[Read(1), Read(2)], 2, false),
+        ("an answer of the last epoch comes after that of this one", &[Read(2), Read(1)], 2, true),
+        ("a read finds nothing", &[NotFound], 0, true),
+        ("a read finds nothing, the next finds it", &[NotFound, Read(1)], 1, false),
+        ("a read finds it, the next finds nothing", &[Read(1), NotFound], 1, true),
+        ("a write is no read of this epoch", &[Written], 1, true),
+        ("found nothing, then a write succeeds", &[NotFound, Written], 0, true),
+        ("read, then a status is written", &[Read(1), Written], 1, false),
+        ("forgotten after a read that found nothing", &[NotFound, Forget], 0, false),
+        ("forgotten after a read, in the same epoch", &[Read(1), Forget], 1, true),
+    ];
+    for (sentence, steps, epoch, is_suspect) in rows {
+        let memories = Memories::default();
+        for step in steps {
+            match step {
+                Read(epoch) => memories.confirmed(&cached, *epoch),
+                NotFound => memories.not_found(&cached.name),
+                Written => memories.settled(&cached, Some(&cached), Edits::default()),
+                Forget => memories.forget(&cached.name),
+            }
+        }
+        let observation = memories.recall(&cached, Zone::UTC, epoch, String::new);
+        assert_eq!(observation.view_is_suspect, is_suspect, "{sentence}");
+    }
+    // Each read that returns another CronJob of the name drops what was known.
+    let memories = Memories::default();
+    fill(&memories, &cached);
+    memories.confirmed(&other, 1);
+    memories.confirmed(&cached, 1);
+    assert_eq!(is_known(&recall(&memories, &cached)), [false; 6], "what the other one's read dropped stays dropped");
 }

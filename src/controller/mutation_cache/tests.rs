@@ -96,7 +96,7 @@ fn long_template_of_a_known_version_is_not_kept() {
 
 /// The times are literals, because they are the guarantee.
 #[tokio::test(start_paused = true)]
-async fn mutation_cache_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
+async fn own_writes_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
     for (waited, is_believed) in [(0, true), (29, true), (30, false), (45, false), (2_999, false)] {
         let (mut own, deleted) = (MutationCache::default(), Uid::new("gone"));
         own.cron_job_known(&cron_job("a", "10"));
@@ -104,5 +104,99 @@ async fn mutation_cache_are_believed_for_thirty_seconds_beside_a_cache_that_does
         tokio::time::advance(Duration::from_secs(waited)).await;
         let (_, is_overdue) = own.newest(cron_job("a", "9"));
         assert_eq!((!is_overdue, own.deleted().contains(&deleted)), (is_believed, is_believed), "after {waited} s");
+    }
+}
+
+/// What happens to a CronJob and its Jobs; a Job is known by its UID, which is its name.
+enum Step {
+    /// This process reads or writes the CronJob, and gets this version.
+    Known(&'static str),
+    /// A sync runs on this version of the cache.
+    Cached(&'static str),
+    Created(&'static str),
+    Seen(&'static str),
+    Deleted(&'static str),
+    Gone(&'static str),
+    Vanished(&'static str),
+    Noted(&'static str),
+    /// The cache shows Jobs up to this version; each has version 3.
+    Listed(&'static str),
+    Wait(u64),
+}
+
+/// What the last sync sees, or is told: the version of the CronJob, and the Jobs created, deleted and vanished.
+type Kept = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_after_several_steps() {
+    use Step::*;
+
+    const NOTHING: Kept = ("9", &[], &[], &[]);
+    let rows: [(&str, &[Step], Kept, bool); 20] = [
+        ("a second write is newer", &[Known("10"), Known("11")], ("11", &[], &[], &[]), false),
+        ("a read that comes late is older", &[Known("11"), Known("10")], ("10", &[], &[], &[]), false),
+        ("the cache catches up, and goes back by a stale list", &[Known("10"), Cached("10")], NOTHING, true),
+        (
+            "the cache passes it, and another write follows",
+            &[Known("10"), Cached("11"), Known("12")],
+            ("12", &[], &[], &[]),
+            false,
+        ),
+        (
+            "a second write begins the thirty seconds anew",
+            &[Known("10"), Wait(29), Known("11"), Wait(29)],
+            ("11", &[], &[], &[]),
+            false,
+        ),
+        ("two created, one is seen", &[Created("a"), Created("b"), Seen("a")], ("9", &["b"], &[], &[]), false),
+        (
+            "seen before it is created here, as by another's event",
+            &[Seen("a"), Created("a")],
+            ("9", &["a"], &[], &[]),
+            false,
+        ),
+        ("seen twice", &[Created("a"), Seen("a"), Seen("a")], NOTHING, true),
+        ("created, and a list that is too old", &[Created("a"), Listed("2")], ("9", &["a"], &[], &[]), false),
+        ("created, and two lists, the second shows it", &[Created("a"), Listed("2"), Listed("3")], NOTHING, true),
+        ("created, then deleted", &[Created("a"), Deleted("a")], ("9", &[], &["a"], &[]), false),
+        ("created, deleted, then seen", &[Created("a"), Deleted("a"), Seen("a")], ("9", &[], &["a"], &[]), false),
+        ("created, deleted, then gone", &[Created("a"), Deleted("a"), Gone("a")], NOTHING, true),
+        ("gone without being seen", &[Created("a"), Gone("a")], NOTHING, true),
+        ("gone, then a deletion of it is answered", &[Gone("a"), Deleted("a")], ("9", &[], &["a"], &[]), false),
+        ("the same, half a minute later", &[Gone("a"), Deleted("a"), Wait(30)], NOTHING, true),
+        (
+            "deleted twice, the second begins the thirty seconds anew",
+            &[Deleted("a"), Wait(29), Deleted("a"), Wait(29)],
+            ("9", &[], &["a"], &[]),
+            false,
+        ),
+        ("two deleted, one is gone", &[Deleted("a"), Deleted("b"), Gone("b")], ("9", &[], &["a"], &[]), false),
+        ("vanished after a deletion, and told", &[Deleted("a"), Gone("a"), Vanished("a"), Noted("a")], NOTHING, true),
+        ("two vanished, one is told", &[Vanished("a"), Vanished("b"), Noted("a")], ("9", &[], &[], &["b"]), false),
+    ];
+    for (sentence, steps, (version, created, deleted, vanished), is_empty) in rows {
+        let mut own = MutationCache::default();
+        for step in steps {
+            match step {
+                Known(version) => own.cron_job_known(&cron_job("a", version)),
+                Cached(version) => drop(own.newest(cron_job("a", version))),
+                Created(name) => own.job_created(&job(name)),
+                Seen(name) => own.job_seen(&Uid::new(name)),
+                Deleted(name) => own.job_deleted(&Uid::new(name)),
+                Gone(name) => drop(own.job_gone(&Uid::new(name))),
+                Vanished(name) => own.job_vanished(&job(name)),
+                Noted(name) => own.noted(&[job(name)]),
+                Listed(shown) => drop(own.created(|| (*shown).to_owned())),
+                Wait(seconds) => tokio::time::advance(Duration::from_secs(*seconds)).await,
+            }
+        }
+        let uids = |jobs: Vec<Arc<Job>>| jobs.iter().map(|job| job.uid.clone()).collect::<Vec<_>>();
+        let named = |names: &[&str]| names.iter().map(|name| Uid::new(*name)).collect::<Vec<_>>();
+        let (newest, is_suspect) = own.newest(cron_job("a", "9"));
+        assert_eq!((&*newest.resource_version, is_suspect), (version, false), "{sentence}");
+        assert_eq!(uids(own.created(|| "1".to_owned())), named(created), "{sentence}");
+        assert_eq!(own.deleted().into_iter().collect::<Vec<_>>(), named(deleted), "{sentence}");
+        assert_eq!(uids(own.vanished().to_vec()), named(vanished), "{sentence}");
+        assert_eq!(own.is_empty(), is_empty, "{sentence}");
     }
 }

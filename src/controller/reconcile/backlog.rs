@@ -15,7 +15,7 @@ use crate::api::EventType;
 use crate::api::batch_v1::Job;
 use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
 use crate::controller::observation::Observation;
-use crate::controller::plan::{Blocked, Outcome, Requeue, Skip, Verdict};
+use crate::controller::plan::{Blocked, Outcome, Skip, Verdict};
 use crate::controller::status::Draft;
 
 /// How late a slot may start with `backlog: 0`.
@@ -24,26 +24,14 @@ const IN_TIME: TimeDelta = TimeDelta::seconds(60);
 /// How long after a slot came due its first look may be. A Job that began until then counts as one that ran when it came due.
 const FIRST_LOOK: TimeDelta = TimeDelta::seconds(5);
 
-/// What becomes of the due slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// The slot is to start; another one waits after it.
-    Start { slot: DateTime<Utc>, next: Option<DateTime<Utc>> },
-    /// None starts.
-    PassedOver,
-}
-
 impl Sync<'_> {
-    /// Chooses among the due slots, of which `newest` is the newest.
-    pub(super) fn choose(&mut self, newest: DateTime<Utc>, schedule: &Evaluation<'_>) -> Choice {
-        match self.limits.backlog {
-            Some(0) if self.is_passed_over(newest) => Choice::PassedOver,
-            None | Some(0) => Choice::Start { slot: newest, next: None },
-            Some(most) => self.oldest_waiting(most, newest, schedule),
-        }
-    }
-
-    fn oldest_waiting(&mut self, most: usize, newest: DateTime<Utc>, schedule: &Evaluation<'_>) -> Choice {
+    /// Of the due slots, of which `newest` is the newest and `most` may wait, the oldest, and the one that waits after it.
+    pub(super) fn oldest_waiting(
+        &mut self,
+        most: usize,
+        newest: DateTime<Utc>,
+        schedule: &Evaluation<'_>,
+    ) -> (DateTime<Utc>, Option<DateTime<Utc>>) {
         let observed = self.observed();
         let last = observed.last_schedule.unwrap_or(observed.creation);
         let mut waiting = self.waiting(last, most, newest, schedule);
@@ -51,12 +39,11 @@ impl Sync<'_> {
         if schedule.next_after(last).is_some_and(|first| first < slot && self.is_startable(first)) {
             self.hourly_event(EventType::Normal, PASSED_OVER, passed_over(most));
         }
-        Choice::Start { slot, next: waiting.front().copied() }
+        (slot, waiting.front().copied())
     }
 
     /// Says that slots were waiting when another controller started a newer one.
-    pub(super) fn warn_of_overtaken_slots(&mut self, schedule: &Evaluation<'_>) {
-        let Some(most) = self.limits.backlog.filter(|most| *most > 0) else { return };
+    pub(super) fn warn_of_overtaken_slots(&mut self, most: usize, schedule: &Evaluation<'_>) {
         let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
         let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };
         // This controller starts the oldest first.
@@ -92,7 +79,7 @@ impl Sync<'_> {
 
     /// With `backlog: 0`: whether runs kept the slot from starting in time, and none of them was deleted for it. What else may
     /// have kept it waits for its starting deadline instead.
-    fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
+    pub(super) fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
         let known = self.observation.recalled.memo.blocked.filter(|known| known.slot == slot);
         let was_blocked = || self.was_blocked(self.draft.base.due(slot));
         self.nominal_now().signed_duration_since(slot) > IN_TIME && known.map_or_else(was_blocked, |known| !known.waits)
@@ -147,7 +134,7 @@ impl Sync<'_> {
     pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         self.hourly_event(EventType::Normal, PASSED_OVER, passed_over(0));
         self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
-        if self.blocker().is_none() {
+        if self.blocker(slot).is_none() {
             self.draft.counted(self.draft.base.counted_at(slot));
         }
         self.wait_for_next_slot(schedule)
@@ -157,7 +144,7 @@ impl Sync<'_> {
     pub(super) fn and_then(&self, slot: DateTime<Utc>, next: Option<DateTime<Utc>>, outcome: Outcome) -> Outcome {
         let is_taken = self.draft.memo.name_taken == Some(slot) || self.draft.status.last_schedule_time >= Some(slot);
         match next.filter(|_| is_taken) {
-            Some(next) => Outcome::Requeue(Requeue { slot: self.draft.base.due(next) }),
+            Some(next) => Outcome::Requeue(self.draft.base.due(next)),
             None => outcome,
         }
     }

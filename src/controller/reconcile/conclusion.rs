@@ -12,15 +12,15 @@ use schedule::Evaluation;
 use schedule::missed::Missed;
 
 use super::backlog::blocked;
-use super::{Course, Start, Sync};
+use super::{Course, Sync};
 use crate::api::batch_v1::Job;
-use crate::api::{ApiError, Uid};
+use crate::api::{ApiError, Publish, Uid};
 use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, history_victims, newest_unrecorded};
 use crate::controller::messages::{FROZEN, HANDED_OVER, PAUSED, RUN_STUCK};
 use crate::controller::observation::{CreateReply, DeleteReply};
 use crate::controller::plan::{
-    Attempt, Attempted, Failure, Outcome, Propagation, Pruning, Requeue, Settlement, Skip, Then, Verdict, Victim,
+    Attempt, Attempted, Failure, Outcome, Propagation, Pruning, Settlement, Skip, Then, Verdict, Victim,
 };
 
 /// The end of a sync, but for the Jobs of the history that are deleted before the status is written.
@@ -49,8 +49,8 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
     let deleted_for = deletes.map(|attempt| attempt.slot);
     let Course { mut sync, start } = course;
     let outcome = match start {
-        Start::Nothing(outcome) => outcome,
-        Start::Attempt(attempt, schedule) => {
+        ControlFlow::Break(outcome) => outcome,
+        ControlFlow::Continue((attempt, schedule)) => {
             sync.search(schedule, |sync, schedule| sync.conclude_attempt(attempt, attempted, schedule))
         }
     };
@@ -76,7 +76,7 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
 
 impl Conclusion<'_> {
     /// The CronJob's next slot, by which the sync ends.
-    pub fn next_slot(&self) -> Option<Requeue> {
+    pub fn next_slot(&self) -> Option<DateTime<Utc>> {
         self.outcome.next_slot()
     }
 
@@ -84,9 +84,6 @@ impl Conclusion<'_> {
     pub fn settle(self, pruned: impl IntoIterator<Item = (Arc<Job>, DeleteReply)>) -> Settlement {
         let Self { mut sync, outcome, is_put_off, is_refused, deleted_for, mut prune, unrecorded, .. } = self;
         sync.draft.memo.blocked = blocked(sync.observation, &sync.draft, &outcome, deleted_for, sync.now);
-        if is_put_off {
-            return Settlement { is_refused, ..sync.draft.put_off(outcome) };
-        }
         for (job, reply) in pruned {
             sync.conclude_pruning(&job, &reply);
         }
@@ -94,15 +91,17 @@ impl Conclusion<'_> {
         for job in prune.iter().filter(|job| sync.left_out.contains(&job.uid)) {
             sync.draft.ended(job);
         }
-        sync.publish(&outcome);
+        if !is_put_off && sync.observation.publish != Publish::default() {
+            sync.publish(&outcome);
+        }
         let more = prune.len().saturating_sub(MOST_PRUNED);
         prune.truncate(MOST_PRUNED);
         let Sync { observation, now, mut draft, .. } = sync;
-        if draft.base.controller_kind.has_conditions && !draft.base.deleting {
+        if !is_put_off && draft.base.controller_kind.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(observation, &draft, &outcome, now));
         }
         let pruning = Pruning { jobs: prune, unrecorded, more };
-        Settlement { pruning, is_refused, ..draft.settle(outcome) }
+        Settlement { pruning, is_refused, ..draft.settle(outcome, is_put_off) }
     }
 }
 
@@ -133,7 +132,7 @@ impl Sync<'_> {
         // An earlier create was repeated: its Job may be the one that is in the way, or the slot that is due now follows.
         self.draft.startable = None;
         match next.filter(|_| attempted.create.is_some()) {
-            Some(next) => Outcome::Requeue(Requeue { slot: self.draft.base.due(next) }),
+            Some(next) => Outcome::Requeue(self.draft.base.due(next)),
             None => outcome,
         }
     }

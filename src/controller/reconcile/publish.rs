@@ -4,7 +4,7 @@
 //! status is written anyway.
 
 use super::Sync;
-use crate::api::{CountedFromPlace, Publish};
+use crate::api::CountedFromPlace;
 use crate::controller::plan::{Outcome, Skip, Verdict};
 
 impl Sync<'_> {
@@ -14,7 +14,7 @@ impl Sync<'_> {
         let (publish, cron_job) = (self.observation.publish, self.draft.base);
         let is_unknown = matches!(outcome, Outcome::Failed(_)) || self.draft.verdict == Verdict::Open;
         let has_annotations = cron_job.controller_kind.counted_from == Some(CountedFromPlace::Annotation);
-        if publish == Publish::default() || !has_annotations || is_unknown {
+        if !has_annotations || is_unknown {
             return;
         }
         let mut published = self.draft.status.published.as_deref().cloned().unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::api::{EventType, ObjectName, Uid};
 use crate::controller::messages::{
     PAUSED, RUN_STUCK, already_active, at_max_concurrent, paused, run_stuck, still_replacing, stuck_runs_linger,
 };
-use crate::controller::plan::{Attempt, Outcome, Propagation, Requeue, Skip, Then, Verdict, Victim};
+use crate::controller::plan::{Attempt, Outcome, Propagation, Skip, Then, Verdict, Victim};
 
 /// How many stuck Jobs that were deleted may still exist.
 const LINGERING: usize = 3;
@@ -26,30 +26,21 @@ const LINGERING: usize = 3;
 /// Up to how many children are searched one after the other.
 const FEW: usize = 16;
 
-/// Why a slot does not start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blocker {
-    /// Forbid, and a Job is active.
-    Forbid,
-    /// As many Jobs as are allowed are unfinished.
-    MaxConcurrent(usize),
-}
-
 /// When a Job has run for that long; `None` for one that does not run, and for one of a backfill, which is never stuck.
 pub fn old_at(job: &Job, age: TimeDelta) -> Option<DateTime<Utc>> {
     job.start_time.filter(|_| !job.suspended && !job.of_backfill)?.checked_add_signed(age)
 }
 
 impl Sync<'_> {
-    /// What blocks a slot, apart from Jobs that may be deleted for it.
-    pub(super) fn blocker(&self) -> Option<Blocker> {
+    /// Whether Jobs block the slot, apart from those that may be deleted for it.
+    pub(super) fn blocker(&self, slot: DateTime<Utc>) -> Option<Skip> {
         let limit = self.most_at_a_time()?;
-        let blocker = self.limits.max_concurrent.map_or(Blocker::Forbid, Blocker::MaxConcurrent);
+        let skip = if self.limits.max_concurrent.is_some() { Skip::MaxConcurrent } else { Skip::Forbid };
         let freed = self.rescues_after();
         let kept = freed.and_then(|_| self.only_record());
         let is_freed = |job: &Arc<Job>| freed.is_some_and(|age| self.frees(job, age, kept));
         let blocking = self.unfinished().filter(|job| !job.is_some_and(is_freed)).count();
-        (blocking >= limit).then_some(blocker)
+        (blocking >= limit).then(|| skip(slot))
     }
 
     /// How many Jobs there may be at a time; `None` if any number.
@@ -142,21 +133,17 @@ impl Sync<'_> {
     }
 
     /// Records that the slot waits for other Jobs.
-    pub(super) fn skip_for(&mut self, blocker: Blocker, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
-        let skip = match blocker {
-            Blocker::Forbid => Skip::Forbid(slot),
-            Blocker::MaxConcurrent(_) => Skip::MaxConcurrent(slot),
-        };
-        let text = match blocker {
-            Blocker::Forbid => already_active(self.noun()),
-            Blocker::MaxConcurrent(limit) => at_max_concurrent(self.noun(), limit),
+    pub(super) fn skip_for(&mut self, blocker: Skip, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
+        let text = match self.limits.max_concurrent {
+            Some(limit) => at_max_concurrent(self.noun(), limit),
+            None => already_active(self.noun()),
         };
         if self.has_limits() {
             self.hourly_event(EventType::Normal, "JobAlreadyActive", text);
         } else {
             self.draft.normal("JobAlreadyActive", text);
         }
-        self.draft.verdict = Verdict::Skipped(skip);
+        self.draft.verdict = Verdict::Skipped(blocker);
         self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         self.warn_of_stuck_jobs();
         let next = self.next_stuck().into_iter().chain(self.passed_over_at(slot)).min();
@@ -187,8 +174,7 @@ impl Sync<'_> {
     }
 
     /// Whether the last Jobs failed, as many as the policy allows. Says so.
-    pub(super) fn is_paused(&mut self) -> bool {
-        let Some(limit) = self.limits.pause_after_failures else { return false };
+    pub(super) fn is_paused(&mut self, limit: usize) -> bool {
         let succeeded = self.observation.children().filter(|job| job.succeeded);
         let success = succeeded.map(|job| job.completion_time.unwrap_or_else(|| job.began())).max();
         let success = success.max(self.draft.status.last_successful_time);
@@ -285,17 +271,13 @@ impl Sync<'_> {
         if self.draft.base.spec.starting_deadline_seconds.is_none() {
             return Verdict::NothingDue;
         }
-        match self.find_starts(schedule, false).ok().and_then(|found| found.most_recent) {
-            None => Verdict::NothingDue,
-            Some(slot) if self.blocker() == Some(Blocker::Forbid) => Verdict::Skipped(Skip::Forbid(slot)),
-            Some(slot) if self.blocker().is_some() => Verdict::Skipped(Skip::MaxConcurrent(slot)),
-            Some(slot) => {
-                if self.waited_to_replace() {
-                    self.hourly_event(EventType::Warning, "MissSchedule", missed_schedule(slot));
-                }
-                Verdict::Skipped(Skip::Deadline(slot))
-            }
+        let found = self.find_starts(schedule, false).ok().and_then(|found| found.most_recent);
+        let Some(slot) = found else { return Verdict::NothingDue };
+        let blocker = self.blocker(slot);
+        if blocker.is_none() && self.waited_to_replace() {
+            self.hourly_event(EventType::Warning, "MissSchedule", missed_schedule(slot));
         }
+        Verdict::Skipped(blocker.unwrap_or(Skip::Deadline(slot)))
     }
 
     /// Whether the Job of `slot`, whose deadline has passed, would have had to wait for another to go.
@@ -330,13 +312,13 @@ impl Sync<'_> {
     }
 
     pub(super) fn wait_for_next_slot(&self, schedule: &Evaluation<'_>) -> Outcome {
-        self.next_slot(schedule).map_or(Outcome::Done, |slot| Outcome::Requeue(Requeue { slot }))
+        self.next_slot(schedule).map_or(Outcome::Done, Outcome::Requeue)
     }
 
     /// Requeues at the next slot, or at `time` if that is earlier and in the future.
     fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Evaluation<'_>) -> Outcome {
         let outcome = self.wait_for_next_slot(schedule);
         let Some(time) = time.filter(|time| *time > self.now) else { return outcome };
-        Outcome::Requeue(Requeue { slot: outcome.next_slot().map_or(time, |next| next.slot.min(time)) })
+        Outcome::Requeue(outcome.next_slot().map_or(time, |next| next.min(time)))
     }
 }

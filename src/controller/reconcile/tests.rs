@@ -76,13 +76,18 @@ fn reasons(settlement: &Settlement) -> Vec<&'static str> {
 
 fn requeued_at(settlement: &Settlement) -> Option<DateTime<Utc>> {
     match settlement.outcome {
-        Outcome::Requeue(requeue) => Some(requeue.slot),
+        Outcome::Requeue(at) => Some(at),
         _ => None,
     }
 }
 
 fn written(settlement: &Settlement) -> &CronJobStatus {
     &settlement.status.as_ref().unwrap().status
+}
+
+/// A create that was sent once for the slot and has no answer.
+fn unanswered(slot: &str, wait: Option<TimeDelta>) -> PendingCreate {
+    PendingCreate { slot: time(slot), wait, is_repeated: false }
 }
 
 fn created() -> CreateReply {
@@ -613,7 +618,7 @@ fn an_earlier_create_without_an_answer_is_settled_before_a_later_slot_starts() {
     for (sentence, policy, spec, wait, want) in rows {
         let spec = merged(json!({ "concurrencyPolicy": policy }), spec);
         let mut observation = observe(&cron_job(json!({ "spec": spec })), &[]);
-        observation.recalled.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
+        observation.recalled.pending_create = Some(unanswered(SLOT, wait));
         assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{sentence}");
     }
 }
@@ -640,7 +645,7 @@ fn a_create_of_a_later_slot_without_an_answer_is_settled_before_an_older_slot_st
     for (sentence, policy, schedule, now, wait, want) in rows {
         let spec = json!({ "concurrencyPolicy": policy, "schedule": schedule });
         let mut observation = observe(&cron_job(json!({ "spec": spec })), &[]);
-        observation.recalled.pending_create = Some(PendingCreate { slot: time(later), wait });
+        observation.recalled.pending_create = Some(unanswered(later, wait));
         assert_eq!(next_step(&observation, now), want, "{sentence}");
         if wait.is_none() {
             let name = ObjectName::new("ns", "report-29540820");
@@ -655,7 +660,7 @@ fn an_earlier_create_is_settled_by_its_answer_or_its_job() {
     let at = "2026-03-02T11:00:05Z";
     let observed = |policy: &str, wait| {
         let mut observation = observe(&cron_job(json!({ "spec": { "concurrencyPolicy": policy } })), &[]);
-        observation.recalled.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
+        observation.recalled.pending_create = Some(unanswered(SLOT, wait));
         observation
     };
     let mut repeated = observed("Forbid", Some(TimeDelta::seconds(20)));
@@ -677,7 +682,7 @@ fn an_earlier_create_is_settled_by_its_answer_or_its_job() {
     let seen = job_there();
     let cron_job = cron_job(json!({ "spec": { "concurrencyPolicy": "Forbid" } }));
     let mut shown = observe(&cron_job, &[&seen]);
-    shown.recalled.pending_create = Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
+    shown.recalled.pending_create = Some(unanswered(SLOT, Some(TimeDelta::seconds(20))));
     assert_eq!(next_step(&shown, at), "wait until 12:00:00", "the watch has shown it");
 }
 
@@ -703,6 +708,34 @@ fn after_a_lease_that_ran_out_only_what_a_name_fences_starts_at_once() {
         let mut observation = observe(&cron_job, &jobs);
         observation.open_creates_wait = Some(TimeDelta::seconds(29));
         assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{policy} {status}");
+    }
+}
+
+/// The create for 10:00 was sent once or twice, and its Job is shown before the status has the slot; it is 11:00:05. Without its
+/// Job, the other create could still start the slot.
+#[test]
+fn a_job_is_not_deleted_while_another_create_of_it_may_be_committed() {
+    let twenty = Some(TimeDelta::seconds(20));
+    // A Job is read before it is deleted.
+    let (deletes, waits) = ("read report-29540760", "wait until 11:00:25");
+    let (none, later) = (json!({}), json!({ "lastScheduleTime": "2026-03-02T10:30:00Z" }));
+    let rows = [
+        ("sent once", false, twenty, &none, deletes, 1),
+        ("sent twice", true, twenty, &none, waits, 0),
+        ("sent twice, long ago", true, None, &none, deletes, 1),
+        ("sent once, and a later slot is recorded", false, twenty, &later, waits, 1),
+    ];
+    for (sentence, is_repeated, wait, status, want, pruned) in rows {
+        let pending = PendingCreate { is_repeated, ..unanswered(SLOT, wait) };
+        let replace = cron_job(json!({ "spec": { "concurrencyPolicy": "Replace" }, "status": status }));
+        let mut observation = observe(&replace, &[&job(NAME, "new-uid", made_by_controller(SLOT))]);
+        observation.recalled.pending_create = Some(pending);
+        assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{sentence}");
+
+        let kept = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
+        let mut observation = observe(&kept, &[&job(NAME, "new-uid", finished("Complete"))]);
+        (observation.create, observation.recalled.pending_create) = (Some(created()), Some(pending));
+        assert_eq!(settle(&observation).pruning.jobs.len(), pruned, "{sentence}: its history");
     }
 }
 

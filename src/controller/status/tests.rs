@@ -87,7 +87,7 @@ fn edits_of_several_syncs_come_to_what_the_last_of_them_saw() {
                 Edit::Counts(time) => draft.counted(same.counted_at(at(time))),
                 Edit::LeavesOut(name) => assert!(draft.leave_out(&Uid::new(name)), "{name}"),
             }
-            recalled.carried = draft.put_off(Outcome::Done).edits;
+            recalled.carried = draft.settle(Outcome::Done, true).edits;
         }
         let is_written = |cron_job: &Arc<CronJob>, (active, scheduled, succeeded, counted): Want<'_>, what: &str| {
             let status = Draft::new(cron_job, &recalled).status.into_owned();
@@ -108,7 +108,7 @@ fn edits_of_several_syncs_come_to_what_the_last_of_them_saw() {
             (active, "11:00", Some("11:00"), counted),
             ", to a later version",
         );
-        let put_off = Draft::new(&same, &recalled).put_off(Outcome::Done).edits;
+        let put_off = Draft::new(&same, &recalled).settle(Outcome::Done, true).edits;
         assert_eq!(put_off.is_empty(), edits.is_empty(), "{sentence}");
     }
 }

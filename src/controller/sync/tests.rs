@@ -12,8 +12,7 @@ fn sync_settles_until_its_next_slot_and_briefly_if_that_is_due_already() {
         ("another slot waits", Some("10:00"), 1_000),
     ];
     for (sentence, next, want) in rows {
-        let next = next.map(|slot| Requeue { slot: at(slot) });
-        let time = settling_time(next, at("10:00") + chrono::TimeDelta::seconds(30));
+        let time = settling_time(next.map(at), at("10:00") + chrono::TimeDelta::seconds(30));
         assert_eq!(time.as_millis(), want, "{sentence}");
     }
 }

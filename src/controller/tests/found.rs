@@ -302,6 +302,22 @@ async fn slots_between_the_true_time_and_that_of_a_clock_that_ran_ahead_are_not_
 }
 
 #[tokio::test(start_paused = true)]
+async fn slot_that_the_clock_has_left_while_an_answer_was_waited_for_does_not_start() {
+    for (sentence, step, started) in [("the clock is right", 0, true), ("it is set back", -30, false)] {
+        let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        world.wire.answer_late(Verb::Get, "jobs", seconds(1));
+        world.pass_until("2026-03-02T10:02:00.500Z").await;
+        world.clock.step(TimeDelta::seconds(step));
+        world.pass(seconds(10)).await;
+        assert!(world.wire.count(Verb::Get, "jobs") > 0, "{sentence}: the slot of 10:02 was about to be started");
+        assert_eq!(world.seen_names().contains(&"c-29540762".to_owned()), started, "{sentence}");
+        world.pass(seconds(30)).await;
+        assert!(world.seen_names().contains(&"c-29540762".to_owned()), "{sentence}: in its time it does");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn cron_job_created_again_while_an_answer_was_waited_for_gets_no_job_with_the_old_uid() {
     for (sentence, is_recreated) in [("it stays", false), ("it is created again with the same spec", true)] {
         let world = working(json!({ "concurrencyPolicy": "Replace" })).await;

@@ -269,6 +269,33 @@ async fn run_of_a_cron_job_released_during_the_create_is_written_into_its_status
 }
 
 #[tokio::test(start_paused = true)]
+async fn run_of_a_released_cron_job_that_starts_late_is_written_into_its_status() {
+    let world = beside("2026-03-02T10:00:30Z", |_| None).await;
+    create_handed_over(&world, "c", json!({ "concurrencyPolicy": "Forbid" })).await;
+    let mut creates = 0;
+    world.wire.judge(move |ask| match ask.is(Verb::Create, "jobs") {
+        true if creates == 0 => {
+            creates = 1;
+            Orders { there: seconds(20), fate: Fate::ArrivesLate, ..Orders::default() }
+        }
+        true => Fate::Unreachable.into(),
+        false => Orders::default(),
+    });
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:00.250Z").await;
+    patch(&world, "c", &back()).await;
+    world.pass_until("2026-03-02T10:01:10Z").await;
+    assert_eq!((world.seen_names().len(), world.wire.count(Verb::Get, "jobs") > 0), (0, true), "it is asked for");
+    world.pass_until("2026-03-02T10:02:00Z").await;
+    assert_eq!(world.seen_names(), ["c-29540761"]);
+    let status = status_of(&world, "c").await;
+    assert_eq!(status["lastScheduleTime"], "2026-03-02T10:01:00Z");
+    assert_eq!(status["active"][0]["name"], "c-29540761", "so a Forbid knows of it");
+    assert_forgotten(&world).await;
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
 async fn pending_status_of_a_released_cron_job_is_retried_until_it_is_written() {
     let (read, write) = ((Verb::Get, "cronjobs"), (Verb::Patch, "cronjobs/status"));
     let table = [

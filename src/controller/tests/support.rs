@@ -10,7 +10,7 @@ use std::time::Duration;
 use apimachinery::clock::{Clock, SharedClock, TestClock};
 use apiserver::{ApiServer, kinds};
 use axum::body::Bytes;
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
@@ -155,7 +155,6 @@ impl World {
             stats_set: Some(stats_set),
             local_zone: Zone::UTC,
             publish,
-            schedule_delta: TimeDelta::zero(),
         });
         let seen = Arc::default();
         let finisher =

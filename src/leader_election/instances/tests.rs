@@ -53,6 +53,7 @@ fn lease_says_what_its_holder_works_on() {
     let rows = [
         ("all", coverage(&["cronjob"], &[]), true),
         ("two", coverage(&["cronjob", "tutorial"], &["a", "b"]), true),
+        ("all that are handed over", coverage(&["cronjob"], &[]).managing(Manage::Annotated), true),
         ("too many to say", Coverage::new(["cronjob"], &many), false),
     ];
     for (sentence, own, is_said) in rows {

@@ -23,8 +23,9 @@ function Mark({ cell, i, longest }) {
     case 'failed': return html`<path d=${`M${x + 0.5} ${LINE - high}l4 ${high}M${x + 4.5} ${LINE - high}l-4 ${high}`} />`;
     case 'running': return html`<rect x=${x + 0.75} y=${LINE - high} width="3.5" height=${high} />`;
     case 'gone': return html`<rect x=${x} y=${LINE - 3} width="5" height="3" />`;
-    case 'skipped': return html`<path d=${`M${x + 0.5} ${LINE - 8}h4M${x + 2.5} ${LINE - 8}v7`} />`;
-    case 'missed': return html`<circle cx=${x + 2.5} cy=${LINE - 6} r="2.5" />`;
+    // As in `list`: a ring and an exclamation mark.
+    case 'skipped': return html`<circle cx=${x + 2.5} cy=${LINE - 6} r="2.5" />`;
+    case 'missed': return html`<path d=${`M${x + 2.5} ${LINE - 12}v7M${x + 2.5} ${LINE - 3}v2`} />`;
     case 'unknown': return html`<circle class="dot" cx=${x + 2.5} cy=${LINE - 2} r="1" />`;
     default: return html`<path d=${`M${x + 0.5} ${LINE - 9}h4l-2 4 2 4h-4l2 -4z`} />`;
   }

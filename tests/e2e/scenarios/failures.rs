@@ -128,8 +128,8 @@ pub const ELECTION: [&str; 4] = [
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
 ];
-/// A candidate checks every retry period with jitter 1.2, so at most 2.2 s apart: once to see the last renewal and once
-/// after the lease has expired. The rest is for a busy machine.
+/// A candidate watches the lease. Without a watch it checks it every retry period, with jitter at most 2.2 s apart: once to see
+/// the last renewal and once after the lease has expired. The rest is for a busy machine.
 pub const LOOKS: Duration = Duration::from_millis(6400);
 
 /// The holder of the lease of that name.
@@ -181,8 +181,8 @@ pub async fn failover(world: Arc<World>) -> String {
     still_works(&ns, "under-the-second").await;
 
     let third = start("third").await.unwrap();
-    // The first replica let its lease expire: its creates may still be committed for 39 s, and the second would create
-    // the same.
+    // The first replica let its lease expire: if it had announced a create, that may be committed for 39 s at most, and the
+    // second would create the same.
     tokio::time::sleep(Duration::from_secs(40)).await;
     let stopped = Instant::now();
     let ended = stop(second).await;

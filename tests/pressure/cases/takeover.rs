@@ -41,7 +41,7 @@ pub async fn under_replace(arena: &Arc<Arena>) -> Vec<Figure> {
         let what = |text: &str| format!("killed {before} s before: {text}");
         figures.extend([
             Figure::count(what(&format!("Jobs of {REPLACED}")), replaced.count(), all),
-            Figure::seconds(what("the last one's lateness"), replaced.last(), Reach::AtMost(20.0)),
+            Figure::seconds(what("the last one's lateness"), replaced.last(), Reach::TimesInTree(1.0)),
             Figure::count(what("Jobs of the slot after, on time"), next.within(ON_TIME), all),
         ]);
         leader = standby;

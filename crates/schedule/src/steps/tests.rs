@@ -333,10 +333,10 @@ fn a_search_without_steps_ends() {
         let schedule = composite(zone(zone_name), &calendar);
         for start in INSTANTS.map(at) {
             for limit in [0, 1, 10, 100, 500] {
-                let mut steps = Steps::limited(limit);
-                schedule.search(start, DateTime::<Utc>::MAX_UTC, &mut steps);
+                let evaluation = Evaluation::limited(&schedule, limit);
+                evaluation.next_after(start);
                 // Each line is asked once more at most.
-                assert!(steps.taken() <= limit, "{name}");
+                assert!(evaluation.steps_taken() <= limit, "{name}");
             }
         }
     }

@@ -1,7 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::policy::{EXCLUDE, NOT_BEFORE};
 use crate::cli::explain::tests::{cron_job, instant};
+use crate::cli::restrictions::Restrictions;
 
 /// A case, a change of the daily CronJob that ran yesterday at two, the unfinished Jobs, whether today's slot has a Job, since
 /// when there is a place, and now; the slot that is waited for (0 for a place), and until when.
@@ -43,7 +45,7 @@ fn start_waits_for_a_place_and_then_for_the_regular_run() {
     ];
     let at = |time: &str| instant(&format!("2026-11-22T{time}Z"));
     for (sentence, change, unfinished, has_job, since, now, want) in rows {
-        let found = wait(&cron_job(&change), Zone::UTC, unfinished, |_| has_job, at(since), at(now));
+        let found = wait(&cron_job(&change), None, Zone::UTC, unfinished, |_| has_job, at(since), at(now));
         let want = want.map(|(day, until)| Wait { slot: (day > 0).then(|| at("02:00:00")), until: at(until) });
         assert_eq!(found, want, "{sentence}");
     }
@@ -52,6 +54,32 @@ fn start_waits_for_a_place_and_then_for_the_regular_run() {
 fn merged(mut change: Value, policy: &str) -> Value {
     change["spec"] = json!({ "concurrencyPolicy": policy });
     change
+}
+
+#[test]
+fn run_that_the_namespace_leaves_out_is_not_waited_for() {
+    let cron_job = cron_job(&json!({
+        "metadata": {"annotations": {"cronjob-controller.dev/max-concurrent": "1"}},
+        "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"},
+    }));
+    let now = instant("2026-11-22T02:00:01Z");
+    let slot = instant("2026-11-22T02:00:00Z");
+    let rows = [
+        ("a freeze", json!({NOT_BEFORE: "2026-11-24T00:00:00Z"}), false),
+        ("a thaw right after the slot", json!({NOT_BEFORE: "2026-11-22T02:00:01Z"}), false),
+        ("a date", json!({EXCLUDE: "2026-11-22"}), false),
+        ("what cannot be read holds", json!({EXCLUDE: "Blursday"}), false),
+        ("a thaw before the slot", json!({NOT_BEFORE: "2026-11-22T02:00:00Z"}), true),
+        ("another date", json!({EXCLUDE: "2026-11-23"}), true),
+    ];
+    for (sentence, annotations, waits) in rows {
+        let mut restrictions = Restrictions::default();
+        let metadata = json!({"name": "shop", "uid": "", "annotations": annotations});
+        restrictions.add(&json!({"metadata": metadata}).to_string());
+        let of = |unfinished| wait(&cron_job, restrictions.of("shop"), Zone::UTC, unfinished, |_| false, slot, now);
+        assert_eq!(of(0).and_then(|wait| wait.slot), waits.then_some(slot), "{sentence}");
+        assert_eq!(of(1).map(|wait| wait.slot), Some(None), "{sentence}: the limit holds nevertheless");
+    }
 }
 
 #[test]
@@ -67,7 +95,7 @@ fn regular_run_is_due_after_its_spread() {
     let slot = instant("2026-11-22T02:00:00Z");
     let due = cron_job.due(slot);
     assert!(due > slot + AHEAD);
-    let at = |seconds| wait(&cron_job, Zone::UTC, 0, |_| false, slot, due + TimeDelta::seconds(seconds));
+    let at = |seconds| wait(&cron_job, None, Zone::UTC, 0, |_| false, slot, due + TimeDelta::seconds(seconds));
     let held = Some(Wait { slot: Some(slot), until: due + LONGEST });
     assert_eq!([at(-6), at(-5), at(19), at(20)], [None, held, held, None]);
 }

@@ -1,10 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ControllerKind, Interner};
+use crate::leader_election::Coverage;
 
 const KCM: &str = "kube-controller-manager";
 const EARLY: &str = "2026-11-22T08:00:00Z";
@@ -30,8 +33,20 @@ fn object(writes: &[(&str, &str)], edited: &str, annotations: &Value, suspend: b
     })
 }
 
+/// Leases that say what their holder manages.
+const OF_ALL: &str = "cronjob-controller-all";
+const OF_ANNOTATED: &str = "cronjob-controller-annotated";
+
 fn leases(names: &[&str]) -> Leases {
-    let lease = |name: &&str| serde_json::from_value(json!({"metadata": {"name": name}, "spec": {}})).unwrap();
+    let lease = |name: &&str| {
+        let of = |manage| Coverage::new(["cronjob"], &[]).managing(manage).annotations();
+        let annotations = match *name {
+            OF_ALL => of(Manage::All),
+            OF_ANNOTATED => of(Manage::Annotated),
+            _ => BTreeMap::new(),
+        };
+        serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}, "spec": {}})).unwrap()
+    };
     Leases::of(&names.iter().map(lease).collect::<Vec<Lease>>())
 }
 
@@ -43,7 +58,7 @@ fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
     use InCharge::{HandedOver, InTree, Own, Unknown};
     let (none, managed) = (json!({}), json!({"cronjob-controller.dev/managed": "true"}));
     let no = json!({"cronjob-controller.dev/managed": "false"});
-    let rows: [Row<'_>; 19] = [
+    let rows: [Row<'_>; 25] = [
         ("handed over", &[(KCM, LATE)], EARLY, &managed, true, &[KCM], HandedOver),
         ("annotated, and spec.suspend is false", &[], EARLY, &managed, false, &[PROGRAM, KCM], InTree),
         ("annotated with --manage=all", &[(PROGRAM, LATE)], EARLY, &managed, false, &[PROGRAM, KCM], Own),
@@ -63,6 +78,12 @@ fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
         ("never run, and only this one", &[], EARLY, &none, false, &[PROGRAM], Own),
         ("never run, and both", &[], EARLY, &none, false, &[PROGRAM, KCM], Unknown),
         ("never run, and no lease can be read", &[], EARLY, &none, false, &[], Unknown),
+        ("taken back, by its lease", &[(PROGRAM, EARLY)], LATE, &none, false, &[OF_ANNOTATED, KCM], InTree),
+        ("never run, and by its lease not its own", &[], EARLY, &none, false, &[OF_ANNOTATED], InTree),
+        ("annotated, and by its lease its own", &[], EARLY, &managed, false, &[OF_ALL], Own),
+        ("never run, and by its lease its own", &[], EARLY, &none, false, &[OF_ALL], Own),
+        ("never run, and by both leases", &[], EARLY, &none, false, &[OF_ALL, KCM], Unknown),
+        ("annotated, and by both leases", &[], EARLY, &managed, false, &[OF_ALL, KCM], InTree),
     ];
     for (sentence, writes, edited, annotations, suspend, names, want) in rows {
         let json = object(writes, edited, annotations, suspend).to_string();

@@ -3,9 +3,11 @@
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 
+use super::super::controllers::manages_all;
 use super::super::rights::Review;
 use super::super::{flow_schemas, read, rights, schedules};
 use super::*;
+use crate::api::Manage;
 use crate::cli::restrictions::Restrictions;
 use crate::leader_election::Coverage;
 
@@ -367,5 +369,32 @@ fn shared_priority_level_is_found() {
         for (finding, part) in found.iter().zip(want) {
             assert!(!finding.changes_runs && finding.message.contains(part), "{sentence}: {}", finding.message);
         }
+    }
+}
+
+#[test]
+fn lease_says_whether_this_controller_runs_what_is_not_handed_over() {
+    let now: DateTime<Utc> = "2026-11-22T10:00:05Z".parse().unwrap();
+    let lease = |controller: &str, manage: Option<Manage>, renewed: &str| {
+        let coverage = Coverage::new([controller], &[]);
+        let annotations = manage.map_or(coverage.clone(), |manage| coverage.managing(manage)).annotations();
+        serde_json::from_value::<Lease>(json!({
+            "metadata": {"name": controller, "namespace": "kube-system", "annotations": annotations},
+            "spec": {"holderIdentity": "p", "leaseDurationSeconds": 15, "renewTime": renewed},
+        }))
+        .unwrap()
+    };
+    let (soon, old) = ("2026-11-22T10:00:00.000000Z", "2026-11-22T08:00:00.000000Z");
+    let rows = [
+        ("all", lease("cronjob", Some(Manage::All), soon), true),
+        ("what is handed over", lease("cronjob", Some(Manage::Annotated), soon), false),
+        ("an older version", lease("cronjob", None, soon), false),
+        ("one that is gone", lease("cronjob", Some(Manage::All), old), false),
+        ("another kind's", lease("tutorial", Some(Manage::All), soon), false),
+    ];
+    for (sentence, lease, want) in rows {
+        let evidence = manages_all(&[], &[lease], now);
+        let said = "cronjob-controller runs with --manage=all, as its Lease kube-system/cronjob says";
+        assert_eq!(evidence.as_deref(), want.then_some(said), "{sentence}");
     }
 }

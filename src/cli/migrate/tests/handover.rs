@@ -4,7 +4,7 @@ use apimachinery::clock::{Clock as _, TestClock};
 use apiserver::{ApiServer, Config};
 use kube::Client;
 
-use super::super::handover::{Direction, Handovers, Request, hand_over_with};
+use super::super::handover::{Direction, Request, hand_over_with};
 use super::*;
 use crate::api::manage::Standing;
 use crate::cli::CliError;
@@ -12,18 +12,18 @@ use crate::cli::cluster::{read_text, try_patch};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::tests::post;
 
-const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
-const MANAGED: &str = "cronjob-controller.dev/managed";
+pub(super) const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
+pub(super) const MANAGED: &str = "cronjob-controller.dev/managed";
 const SUSPEND: &str = "cronjob-controller.dev/suspend";
 
-struct World {
-    client: Client,
-    clock: Arc<TestClock>,
+pub(super) struct World {
+    pub client: Client,
+    pub clock: Arc<TestClock>,
 }
 
 impl World {
     /// A day after the last run of each of these CronJobs: name, annotations, `spec.suspend`.
-    async fn new(cron_jobs: &[(&str, Value, bool)]) -> Self {
+    pub async fn new(cron_jobs: &[(&str, Value, bool)]) -> Self {
         let clock = TestClock::new(instant("2026-11-19T03:00:00Z"));
         let client = ApiServer::new(Config::builtin(clock.clone())).client();
         for (name, annotations, suspend) in cron_jobs {
@@ -48,9 +48,10 @@ impl World {
         names: &[&str],
         selector: &str,
         dry_run: bool,
-    ) -> Result<Handovers, CliError> {
+    ) -> Result<Changes, CliError> {
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        let request = Request { direction, names, selector: selector.to_owned(), dry_run };
+        let which = Selection { names, selector: selector.to_owned() };
+        let request = Request { direction, which, dry_run };
         hand_over_with(&self.client, Some("default"), &request, &ControllerFlags::default(), self.clock.now()).await
     }
 
@@ -58,12 +59,16 @@ impl World {
         render(&self.try_move(direction, names, selector, dry_run).await.unwrap(), Format::Table).to_string()
     }
 
-    async fn get(&self, name: &str) -> Value {
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    pub async fn get(&self, name: &str) -> Value {
         serde_json::from_str(&read_text(&self.client, &format!("{CRON_JOBS}/{name}")).await.unwrap()).unwrap()
     }
 
     /// `spec.suspend` and the annotations.
-    async fn standing(&self, name: &str) -> (bool, Value) {
+    pub async fn standing(&self, name: &str) -> (bool, Value) {
         let mut object = self.get(name).await;
         let annotations = object["metadata"]["annotations"].take();
         (object["spec"]["suspend"] == true, if annotations.is_null() { json!({}) } else { annotations })

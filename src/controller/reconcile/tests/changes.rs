@@ -119,8 +119,7 @@ fn slot_that_was_started_before_the_change_is_not_told() {
     let cron_job = changed(&[wait], &record, "2026-03-02T10:30:00Z", json!({}));
     let unwritten = job(NAME, "orphan", made_by_controller(SLOT));
     let mut observations = [observe(&cron_job, &[&unwritten]), observe(&cron_job, &[]), observe(&cron_job, &[])];
-    observations[1].recalled.pending_create =
-        Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
+    observations[1].recalled.pending_create = Some(unanswered(SLOT, Some(TimeDelta::seconds(20))));
     observations[2].recalled.memo.name_taken = Some(time(SLOT));
     for observation in observations {
         assert_eq!(told(observation), (None, vec![]));
@@ -159,4 +158,30 @@ fn removal_with_the_record_is_told_once() {
     assert_eq!(told(observation.clone()).0, None);
     observation.recalled.record_removed = Some(Box::new(counted));
     assert_eq!(told(observation).0, Some(time(SLOT)));
+}
+
+/// A live read, or the answer to a write, shows an edit that removes the annotations and the record. The watch shows it later.
+#[test]
+fn removal_that_the_watch_has_not_shown_is_counted_and_told() {
+    let removed = cron_job(json!({}));
+    let rows = [
+        ("timing annotations and their record", annotated(&[(EXCLUDE, "Mon")], CREATED, json!({})), Some(time(SLOT))),
+        ("another edit", cron_job(json!({ "spec": { "suspend": true } })), None),
+    ];
+    for (sentence, shown, want) in rows {
+        let mut known = observe(&removed, &[]);
+        known.shown = Arc::clone(&shown);
+        let (slot, events) = told(known);
+        assert_eq!((slot, events.len()), (want, usize::from(want.is_some())), "{sentence}");
+
+        let mut live = observe(&shown, &[]);
+        live.live.cron_job = Some(Ok(Arc::clone(&removed)));
+        assert_eq!(told(live).0, want, "{sentence}, read live");
+    }
+    // The status was not written.
+    let mut again = observe(&removed, &[]);
+    again.shown = annotated(&[(EXCLUDE, "Mon")], CREATED, json!({}));
+    let Plan::Settle(first) = reconcile(&again, time(LATER)) else { panic!() };
+    again.recalled.carried = first.edits;
+    assert_eq!(told(again), (None, vec![]));
 }

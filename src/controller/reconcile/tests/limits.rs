@@ -480,7 +480,7 @@ fn create_without_an_answer_is_repeated_only_when_no_job_is_left_under_replace_w
     let step = |job: &Arc<Job>, live: Option<&Arc<Job>>| {
         let mut observation = observe(&cron_job, &[job]);
         let (slot, wait) = (time("2026-03-02T10:00:00Z"), Some(TimeDelta::seconds(20)));
-        observation.recalled.pending_create = Some(PendingCreate { slot, wait });
+        observation.recalled.pending_create = Some(PendingCreate { slot, wait, is_repeated: false });
         if let Some(live) = live {
             observation.learn_job(live.name.clone(), Ok(Arc::clone(live)));
         }

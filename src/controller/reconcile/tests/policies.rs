@@ -231,7 +231,7 @@ fn interval_keeps_its_times_over_a_change() {
 #[test]
 fn create_from_before_a_change_is_not_repeated() {
     let forbid = json!({ "spec": { "concurrencyPolicy": "Forbid" } });
-    let pending = Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
+    let pending = Some(unanswered(SLOT, Some(TimeDelta::seconds(20))));
     for (edit, want) in [("2026-03-02T08:30:00Z", Some(time(SLOT))), ("2026-03-02T10:30:00Z", None)] {
         let cron_job = annotated(&[(EXCLUDE, "Sun")], edit, forbid.clone());
         let mut observation = observe(&cron_job, &[]);
