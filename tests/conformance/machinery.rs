@@ -19,7 +19,10 @@ use std::time::Duration;
 use apimachinery::clock::SystemClock;
 use apiserver::ApiServer;
 use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, Patch, PatchParams};
 use machinery_report::{Outcome, Spec};
+use serde_json::json;
 use testkit::embedded::{Served, server};
 use testkit::fixture;
 use testkit::fixture::cluster::binary;
@@ -66,8 +69,11 @@ const UNSERVED: [(&str, &str); 6] = [
 /// What the name of the spec that waits for a compaction has.
 const COMPACTED: &str = "compacted away";
 
+/// Longer than the pages of a list take that must not be compacted away in between.
+const BETWEEN_COMPACTIONS: Duration = Duration::from_secs(25);
+
 /// Seconds for one spec. What passes on kube-apiserver takes less, but for one that waits for a compaction.
-const SECONDS: u32 = 90;
+const SECONDS: u32 = 150;
 /// How many run at a time, on servers of their own.
 const AT_A_TIME: usize = 3;
 
@@ -159,10 +165,14 @@ fn list(program: &Path) -> Result<Vec<Spec>, String> {
     machinery_report::specs(&report)
 }
 
-/// Forgets the history again and again. A real cluster does so every five minutes.
+/// Forgets the history again and again, after a write: the newest revision is never forgotten. On a real cluster something is
+/// always written, and etcd forgets every five minutes.
 async fn compact(server: &ApiServer) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(10)).await;
+    let namespaces: Api<Namespace> = Api::all(server.client());
+    for round in 1.. {
+        tokio::time::sleep(BETWEEN_COMPACTIONS).await;
+        let change = json!({"metadata": {"annotations": {"example.com/compactions": round.to_string()}}});
+        namespaces.patch("default", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
         server.compact();
     }
 }

@@ -210,6 +210,7 @@ struct Inner {
     webhooks: Mutex<Option<WebhookCaller>>,
     /// Whether a task is waiting to run the late part of garbage collection.
     is_settling: AtomicBool,
+    openapi: openapi::LastVersion2,
 }
 
 impl Default for ApiServer {
@@ -227,7 +228,8 @@ impl ApiServer {
         }
         let (store, logs, webhooks) = (Mutex::new(store), Mutex::new(None), Mutex::new(None));
         let is_settling = AtomicBool::new(false);
-        let server = Self { inner: Arc::new(Inner { config, store, logs, webhooks, is_settling }) };
+        let openapi = openapi::LastVersion2::default();
+        let server = Self { inner: Arc::new(Inner { config, store, logs, webhooks, is_settling, openapi }) };
         server.make_namespaces();
         server
     }

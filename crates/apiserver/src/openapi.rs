@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-pub(super) use self::version_2::version_2;
+pub(super) use self::version_2::LastVersion2;
 use super::kinds::package;
 use super::registry::Resource;
 

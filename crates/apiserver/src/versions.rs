@@ -38,7 +38,7 @@ impl Collection {
 
     /// An object as it is stored.
     pub fn stored(&self, mut object: Value) -> Value {
-        if self.served.len() > 1 {
+        if self.served.iter().any(|served| served.version != self.resource.version) {
             convert(&self.resource, &mut object);
         }
         object

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use super::*;
 use crate::kinds;
 
@@ -14,10 +16,14 @@ fn custom_resource(schema: Value) -> Resource {
     .unwrap()
 }
 
+fn served(schema: Value) -> Arc<[Arc<Resource>]> {
+    [Arc::new(custom_resource(schema))].into()
+}
+
 fn definition(schema: Value) -> Value {
-    let (content_type, document) = version_2("application/json", &[custom_resource(schema)]);
-    assert_eq!(content_type, "application/json");
-    let mut document: Value = serde_json::from_slice(&document).unwrap();
+    let document = LastVersion2::default().document("application/json", &served(schema));
+    assert_eq!(document.content_type, "application/json");
+    let mut document: Value = serde_json::from_slice(&document.body).unwrap();
     assert_eq!((&document["swagger"], &document["paths"]), (&json!("2.0"), &json!({})));
     assert!(document["definitions"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"].is_object());
     document["definitions"]["com.example.v1.Foo"].take()
@@ -71,7 +77,19 @@ fn custom_kinds_have_the_fields_of_every_kind_in_version_3() {
 #[test]
 fn version_2_as_protobuf_describes_nothing() {
     // As kubectl asks: gnostic's Document has `swagger` in field 1 and `info`, of a title and a version, in field 2.
-    let (content_type, message) = version_2("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", &[]);
-    assert!(content_type.ends_with("+protobuf"), "{content_type}");
-    assert_eq!(message, b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.37.2");
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let document = LastVersion2::default().document(accept, &Arc::default());
+    assert!(document.content_type.ends_with("+protobuf"), "{}", document.content_type);
+    assert_eq!(*document.body, *b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.37.2");
+}
+
+#[test]
+fn version_2_is_made_anew_only_after_a_change_of_what_is_served() {
+    let last = LastVersion2::default();
+    let kinds = served(json!({"type": "object"}));
+    let first = last.document("", &kinds);
+    let again = last.document("", &kinds);
+    assert_eq!((again.body.as_ptr(), &again.etag), (first.body.as_ptr(), &first.etag));
+    let changed = last.document("", &served(json!({"type": "object", "description": "New."})));
+    assert_ne!(changed.etag, first.etag);
 }

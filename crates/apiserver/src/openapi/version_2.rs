@@ -1,12 +1,16 @@
 //! The document of OpenAPI v2.
 //!
 //! Guarantees: as JSON, it defines every kind that is served, with what kube-apiserver leaves out for this version. As protobuf it
-//! describes nothing, and its paths are empty in both forms: kubectl takes those of version 3. Pure.
+//! describes nothing, and its paths are empty in both forms: kubectl takes those of version 3. The document is made once after
+//! each change of what is served, and a client that has it already gets no second copy.
 //!
 //! Matches `ToStructuralOpenAPIV2` of k8s.io/apiextensions-apiserver `pkg/controller/openapi/v2`.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::document;
@@ -17,20 +21,63 @@ const TITLE: &str = "Kubernetes";
 const VERSION: &str = "v1.37.2";
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The document at /openapi/v2 with its content type.
-pub fn version_2(accept: &str, resources: &[Resource]) -> (&'static str, Vec<u8>) {
-    if !accept.contains("openapi.spec.v2") {
-        let info = json!({"title": TITLE, "version": VERSION});
-        let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": definitions(resources)});
-        return ("application/json", document.to_string().into_bytes());
+/// The document at /openapi/v2.
+#[derive(Clone)]
+pub struct Version2 {
+    pub content_type: &'static str,
+    /// What it has until it changes, in quotes.
+    pub etag: String,
+    pub body: Bytes,
+}
+
+/// What is served, and the document of it.
+type Made = (Arc<[Arc<Resource>]>, Version2);
+
+/// The last document that was made.
+#[derive(Default)]
+pub struct LastVersion2(Mutex<Option<Made>>);
+
+impl LastVersion2 {
+    /// The document of what is served, in the form that a client accepts.
+    pub fn document(&self, accept: &str, served: &Arc<[Arc<Resource>]>) -> Version2 {
+        if accept.contains("openapi.spec.v2") {
+            return Version2::new(PROTOBUF, protobuf());
+        }
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, document)) = &*last
+            && Arc::ptr_eq(of, served)
+        {
+            return document.clone();
+        }
+        let document = Version2::new("application/json", json(served));
+        *last = Some((Arc::clone(served), document.clone()));
+        document
     }
+}
+
+impl Version2 {
+    fn new(content_type: &'static str, body: Vec<u8>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        body.hash(&mut hasher);
+        Self { content_type, etag: format!("\"{:016X}\"", hasher.finish()), body: body.into() }
+    }
+}
+
+fn json(served: &[Arc<Resource>]) -> Vec<u8> {
+    let resources: Vec<Resource> = served.iter().map(|resource| (**resource).clone()).collect();
+    let info = json!({"title": TITLE, "version": VERSION});
+    let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": definitions(&resources)});
+    document.to_string().into_bytes()
+}
+
+fn protobuf() -> Vec<u8> {
     // The messages are shorter than 128 bytes, so a length is one byte.
     let field = |number: u8, value: &[u8]| {
         let length = u8::try_from(value.len()).unwrap_or_default();
         [&[(number << 3) | 2, length][..], value].concat()
     };
     let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
-    (PROTOBUF, [field(1, b"2.0"), field(2, &info)].concat())
+    [field(1, b"2.0"), field(2, &info)].concat()
 }
 
 fn definitions(resources: &[Resource]) -> Map<String, Value> {
