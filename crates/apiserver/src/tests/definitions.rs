@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use axum::body::Bytes;
+use http::Request;
+use http::header::{ETAG, IF_NONE_MATCH};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::support::{JSON_PATCH, MERGE, Server};
@@ -10,19 +14,22 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const GADGETS: &str = "/apis/example.com/v1/namespaces/default/gadgets";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A server with gadgets: `held` has a finalizer, `free` has a dependent.
-async fn with_gadgets() -> Server {
-    let server = Server::with_kinds().await;
+fn definition() -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({
+    json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.example.com"},
         "spec": {
             "group": "example.com", "scope": "Namespaced", "names": {"kind": "Gadget", "plural": "gadgets"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
         },
-    });
-    server.post(DEFINITIONS, &definition).await.expect(201);
+    })
+}
+
+/// A server with gadgets: `held` has a finalizer, `free` has a dependent.
+async fn with_gadgets() -> Server {
+    let server = Server::with_kinds().await;
+    server.post(DEFINITIONS, &definition()).await.expect(201);
     server.post(GADGETS, &gadget("held", &["example.com/wait"])).await.expect(201);
     let free = server.post(GADGETS, &gadget("free", &[])).await.expect(201);
     let owner =
@@ -180,4 +187,22 @@ async fn default_that_a_definition_gets_later_shows_in_what_was_stored_before() 
     // It was never stored.
     server.patch(&path, JSON_PATCH, &json!([{"op": "remove", "path": place}])).await.expect(200);
     assert_eq!(size().await, Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn openapi_version_2_is_sent_again_only_after_a_change_of_the_definitions() {
+    let server = Server::with_kinds().await;
+    let ask = async |known: &str| {
+        let request = Request::get("/openapi/v2").header(IF_NONE_MATCH, known).body(Bytes::new()).unwrap();
+        let response = server.api.handle(request).await;
+        let etag = response.headers()[ETAG].to_str().unwrap().to_owned();
+        let (code, body) = (response.status().as_u16(), response.into_body().collect().await.unwrap().to_bytes());
+        (code, etag, body.len())
+    };
+    let (code, first, length) = ask("").await;
+    assert!(code == 200 && length > 100_000, "{code}, {length}");
+    assert_eq!(ask(&format!("\"x\", {first}")).await, (304, first.clone(), 0));
+    server.post(DEFINITIONS, &definition()).await.expect(201);
+    let (code, changed, _) = ask(&first).await;
+    assert_eq!((code, changed == first), (200, false));
 }
