@@ -368,6 +368,29 @@ async fn namespace_that_may_be_watched_and_not_got_holds_nothing() {
     assert_eq!(world.seen_names(), [SLOT_OF_TEN]);
 }
 
+/// All rights on Namespaces are taken while it runs; then one comes with a CronJob.
+#[tokio::test(start_paused = true)]
+async fn namespace_that_is_new_after_the_rights_were_taken_holds_nothing() {
+    let world = World::new(START).await;
+    world.create_cron_job("c", json!({})).await;
+    world.catch_up().await;
+    world.wire.judge(|ask| {
+        Orders::from(if ask.resource == "namespaces" && ask.verb != Verb::Create {
+            Fate::Refused(403, "Forbidden")
+        } else {
+            Fate::Pass
+        })
+    });
+    world.wire.cut_watches();
+    let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "new" } });
+    world.request("POST", "/api/v1/namespaces", &object).await.unwrap();
+    world.request("POST", &CRON_JOBS.replace(NAMESPACE, "new"), &cron_job("c", json!({}))).await.unwrap();
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:40Z").await;
+    stop.cancel();
+    assert_eq!(world.seen_names(), [SLOT_OF_TEN; 2]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn freeze_that_is_removed_is_no_missed_slot_and_another_reason_is_no_news() {
     let world = World::new(START).await;
