@@ -10,6 +10,7 @@ export CONTROLPLANE_BIN ?= $(CURDIR)/$(FIXTURE)
 PAIRED := benches/paired/bin/paired
 CONFORMANCE := tests/conformance/bin
 SPECS := $(CONFORMANCE)/$(KUBERNETES)
+SUITE := $(addprefix tests/conformance/,suite/suite.go go.mod go.sum)
 # Arguments for a Go build over the modules that hack/upstream-module wrote to a directory.
 over = -trimpath -mod=mod -modfile=$(CURDIR)/$(1)/go.mod
 KWOK_VERSION := v0.8.0
@@ -186,11 +187,11 @@ conformance-apiserver: $(SPECS)/machinery.test ## Upstream's specs of sig-api-ma
 pods-test: fixture $(CONFORMANCE)/kwok ## Policies about Jobs that do not go away, with Pods
 	cargo test --locked --test pods
 
-$(SPECS)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
+$(SPECS)/conformance.test: tests/conformance/conformance_test.go $(SUITE)
 	hack/upstream-module $(KUBERNETES) tests/conformance $(@D)
 	cd tests/conformance && CGO_ENABLED=0 go test -c $(call over,$(@D)) -ldflags "-s -w" -o $(CURDIR)/$@ .
 
-$(SPECS)/machinery.test: tests/conformance/machinery/machinery_test.go tests/conformance/go.mod tests/conformance/go.sum
+$(SPECS)/machinery.test: tests/conformance/machinery/machinery_test.go $(SUITE)
 	hack/upstream-module $(KUBERNETES) tests/conformance $(@D)
 	cd tests/conformance && CGO_ENABLED=0 go test -c $(call over,$(@D)) -ldflags "-s -w" -o $(CURDIR)/$@ ./machinery
 

@@ -499,7 +499,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             decision_log::requeued(why);
             self.parts.queue.add(key.clone());
         }
-        if let Some(slot) = outcome.next_slot() {
+        if let Some(slot) = outcome.requeue_at() {
             decision_log::requeued_at(slot);
             self.parts.queue.add_at(key.clone(), slot);
         } else if at_once.is_none() {

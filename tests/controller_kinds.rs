@@ -252,7 +252,7 @@ async fn definition_that_cannot_be_honoured_is_refused() {
     definition["spec"]["names"]["plural"] = json!("others");
     let rows = [
         ("/versions/0/additionalPrinterColumns/0/jsonPath", json!(".spec["), "of a column is not understood"),
-        ("/versions/1", definition["spec"]["versions"][0].clone(), "it has 2 versions, and one is served"),
+        ("/versions/1", definition["spec"]["versions"][0].clone(), "2 of its versions are stored, and one has to be"),
     ];
     for (place, value, want) in rows {
         let mut broken = definition.clone();

@@ -172,6 +172,7 @@ pub async fn backfill_with(
         question: &question,
         clock,
         is_in_tree: in_charge == InCharge::InTree,
+        others_prune: matches!(in_charge, InCharge::InTree | InCharge::HandedOver),
         watch,
         stored: stored.record,
         next,

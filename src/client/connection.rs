@@ -12,6 +12,7 @@
 //! are not wanted here. Go sets the option on every connection (net, `newTCPConn`).
 
 use std::error::Error;
+use std::time::Duration;
 
 use apimachinery::causes::with_causes;
 use http::{Request, Response};
@@ -103,6 +104,16 @@ fn advice(cause: &str) -> &'static str {
     ADVICE.iter().find(|(word, _)| cause.contains(word)).map_or("", |(_, advice)| advice)
 }
 
+/// A connection on which nothing came for so long is probed. On Linux, where [`LONGEST_IN_SOCKET`](super::LONGEST_IN_SOCKET) limits
+/// the answer, too, it ends with the first probe that is not answered: after 20 s in all. Elsewhere after the last, 30 s.
+pub(super) const IDLE: Duration = Duration::from_secs(15);
+
+/// The time between two probes.
+const PROBE: Duration = Duration::from_secs(5);
+
+/// How many are sent without an answer.
+const PROBES: u32 = 3;
+
 /// Opens TCP connections, for any protocol on them.
 pub(super) fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
@@ -112,5 +123,9 @@ pub(super) fn tcp() -> HttpConnector {
     // the first time that it sends a byte again, which may be a second after it sent it.
     #[cfg(target_os = "linux")]
     connector.set_tcp_user_timeout(Some(super::LONGEST_IN_SOCKET / 2));
+    // A watch sends nothing, so it would not notice for minutes that its server is gone. client-go finds out by HTTP/2 pings, in 45 s.
+    connector.set_keepalive(Some(IDLE));
+    connector.set_keepalive_interval(Some(PROBE));
+    connector.set_keepalive_retries(Some(PROBES));
     connector
 }

@@ -37,7 +37,7 @@ const LEAST_EVIDENCE: Duration = Duration::from_millis(1);
 /// How a sync ended, as far as it matters for congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// It created a Job: its latency includes admission.
+    /// It left the status of the Job that it created to a later sync: its latency includes admission.
     Created,
     /// It succeeded.
     Succeeded,

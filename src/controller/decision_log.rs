@@ -46,7 +46,7 @@ pub fn requeued(why: &'static str) {
     debug!(why, "Requeued");
 }
 
-/// The sync has ended, and the key becomes ready at the next slot.
+/// The sync has ended, and the key becomes ready then: at the next slot, or when what holds one ends.
 pub fn requeued_at(due: DateTime<Utc>) {
     debug!(due = Zone::UTC.rfc3339(due), why = "next slot", "Requeued");
 }
@@ -67,7 +67,7 @@ pub fn deleted(job: &ObjectName) {
     debug!(job = %job.name, "Deleted Job");
 }
 
-/// A sync ended.
+/// A sync has decided; its status write follows.
 pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
     for note in &settlement.notes {
         match note {

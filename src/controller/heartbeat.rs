@@ -58,7 +58,7 @@ impl Heartbeat {
         .await;
     }
 
-    /// Shows a sign of life for idle workers, for ever. `busy` returns how many are not idle. A controller that waits for its
+    /// Shows a sign of life for idle workers, for ever. `busy` returns how many have a key. A controller that waits for its
     /// caches has no workers yet, and counts as idle.
     pub async fn show_idle(&self, busy: impl Fn() -> usize) {
         loop {

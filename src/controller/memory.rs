@@ -38,9 +38,9 @@ pub struct Memory {
     pub account: Option<Account>,
     /// The last epoch in which the CronJob was read live.
     pub confirmed: u64,
-    /// Whether the last live read did not find the CronJob that the cache shows.
-    pub not_found: bool,
-    /// Whether a request of the last sync timed out.
+    /// Whether the cache is known to show it wrongly: a live read did not find it, or it had another version when a status was written.
+    pub doubted: bool,
+    /// Whether a request timed out, and no sync has ended since without a failed one.
     pub timed_out: bool,
     /// In a box, because it is mostly empty: it is needed from a create until the watch shows its effects.
     known: Option<Box<Known>>,
@@ -119,8 +119,8 @@ impl Memory {
     }
 
     fn is_empty(&self) -> bool {
-        let Self { account, confirmed, not_found, timed_out, known } = self;
-        account.is_none() && *confirmed == 0 && !not_found && !timed_out && known.is_none()
+        let Self { account, confirmed, doubted, timed_out, known } = self;
+        account.is_none() && *confirmed == 0 && !doubted && !timed_out && known.is_none()
     }
 
     /// Drops what is empty. Returns whether nothing is left.
@@ -145,7 +145,7 @@ impl Memories {
         let mut observation = Observation::new(Arc::clone(cached), Vec::new(), local_zone);
         observation.view_is_suspect = epoch > 0;
         self.visit(&cached.name, |memory| {
-            observation.view_is_suspect = memory.not_found || memory.confirmed < epoch;
+            observation.view_is_suspect = memory.doubted || memory.confirmed < epoch;
             if memory.timed_out {
                 observation.patience = Patience::Longest;
             }
@@ -198,16 +198,16 @@ impl Memories {
     /// Remembers a version that the API server returned for a live read in this epoch.
     pub fn confirmed(&self, live: &Arc<CronJob>, epoch: u64) {
         self.of_name(&live.name, |memory| {
-            (memory.confirmed, memory.not_found) = (epoch, false);
+            (memory.confirmed, memory.doubted) = (epoch, false);
             if let Some(known) = memory.known_to_server(live) {
                 known.own.cron_job_known(live);
             }
         });
     }
 
-    /// A live read did not find the CronJob: until another finds it, no Job is created from what the cache shows.
-    pub fn not_found(&self, name: &ObjectName) {
-        self.of_name(name, |memory| memory.not_found = true);
+    /// The server shows that the CronJob is not what the cache shows: until a live read finds it, no Job is created from that.
+    pub fn doubt(&self, name: &ObjectName) {
+        self.of_name(name, |memory| memory.doubted = true);
     }
 
     /// A sync has decided on what it `recalled`: what later ones recall.

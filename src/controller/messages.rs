@@ -1,4 +1,6 @@
-//! Texts of Events. Those that upstream records, too, are upstream's.
+//! Texts of Events.
+//!
+//! Guarantees: those that upstream records, too, are upstream's.
 
 use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -40,6 +40,7 @@ pub struct Namespaces {
     epoch: AtomicU64,
     /// Since when the API server shows CronJobs and Jobs.
     others_listed: OnceLock<Instant>,
+    /// Whether none counts, since they may not be listed.
     is_off: AtomicBool,
     /// Whether the last list or watch was refused.
     is_watch_refused: AtomicBool,
@@ -355,6 +356,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 Err(error) if error.code == 403 && namespaces.known(name).is_some() => {
                     if !namespaces.is_told.swap(true, Ordering::Relaxed) {
                         warn!(namespace = &**name, %error, "the Namespace cannot be read; what it said last counts");
+                    }
+                }
+                // Neither may show it any more: it is as if the rights had never been granted.
+                Err(error) if error.code == 403 && namespaces.is_watch_refused.load(Ordering::Relaxed) => {
+                    if !namespaces.is_told.swap(true, Ordering::Relaxed) {
+                        warn!(namespace = &**name, %error, "no freeze of a Namespace that is new counts: Namespaces cannot be read");
                     }
                 }
                 Err(error) => return Err(error),

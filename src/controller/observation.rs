@@ -117,7 +117,7 @@ pub struct Observation {
     pub open_creates_wait: Option<TimeDelta>,
     /// Whether a transient error, such as a busy server, records no Warning yet.
     pub hides_transient: bool,
-    /// The time limit of the sync's writes.
+    /// The time limit of its create, its status write, and its deletions of running Jobs.
     pub patience: Patience,
     /// Whether a sync that starts a Job leaves pruning and the status to a later sync.
     pub settle_later: bool,

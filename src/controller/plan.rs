@@ -1,6 +1,6 @@
 //! What a sync does and how it ends, as [`decide`](super::reconcile::decide) and [`conclude`](super::reconcile::conclude) say it.
 //!
-//! Guarantee: an attempt and a settlement hold everything needed to carry them out, but for a long template.
+//! Guarantees: an attempt and a settlement hold everything needed to carry them out, but for a long template.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub struct Attempt {
     pub victims: Vec<Victim>,
     /// What follows when they are deleted.
     pub then: Then,
-    /// A slot that waits after this one. It is looked at as soon as this one has its Job, or will not have one.
+    /// The slot to look at after this one, as soon as this one has its Job, or will not have one.
     pub next: Option<DateTime<Utc>>,
 }
 
 impl Attempt {
-    /// The Jobs that are deleted so far.
+    /// The Jobs that it deletes.
     pub fn deleted(&self) -> HashSet<Uid> {
         self.victims.iter().map(|victim| victim.uid.clone()).collect()
     }
@@ -109,9 +109,9 @@ pub struct Settlement {
     pub passed_over: Option<DateTime<Utc>>,
     /// What is deleted of the history after the status write.
     pub pruning: Pruning,
-    /// The decision about the due slots, for logs and metrics.
+    /// The decision about the due slots, for logs, metrics, commands, and creates whose name is taken.
     pub verdict: Verdict,
-    /// Whether the API server refused the create for good; `None` without a create.
+    /// Whether the API server refused the create because of the object or its namespace; `None` without a create.
     pub is_refused: Option<bool>,
     /// Findings about Jobs, for logs and metrics.
     pub notes: Vec<Note>,
@@ -154,7 +154,7 @@ pub struct Pruning {
 /// counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// No decision: a request failed, or the CronJob is being deleted.
+    /// No decision: a request failed, a create has no answer, or the CronJob is being deleted or was taken back.
     #[default]
     Open,
     /// No slot is due.
@@ -302,8 +302,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// When to requeue, but for at once.
-    pub fn next_slot(&self) -> Option<DateTime<Utc>> {
+    /// When to requeue, but for at once: at the next slot, or when what holds one ends.
+    pub fn requeue_at(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::Requeue(next) | Self::SettleLater { next: Some(next) } => Some(*next),
             Self::Done | Self::Again | Self::AwaitTemplate | Self::Failed(_) | Self::SettleLater { next: None } => None,

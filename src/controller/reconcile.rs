@@ -402,6 +402,8 @@ impl<'a> Sync<'a> {
             let mut attempt = Attempt { slot: pending.slot, victims: Vec::new(), then, next: Some(slot) };
             if self.limits.replace_waits {
                 self.replace_and_wait(&mut attempt)?;
+            } else if cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
+                self.delete_replaced_jobs(&mut attempt)?;
             }
             return Ok(Some(ControlFlow::Continue(attempt)));
         }
@@ -434,7 +436,7 @@ impl<'a> Sync<'a> {
     /// Decides nothing about the due slots, and requeues after `wait`, or at the next slot if that is earlier.
     fn come_back_after(&self, wait: TimeDelta, schedule: &Evaluation<'_>) -> Outcome {
         let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
-        let next = self.wait_for_next_slot(schedule).next_slot();
+        let next = self.wait_for_next_slot(schedule).requeue_at();
         Outcome::Requeue(next.map_or(back, |next| next.min(back)))
     }
 

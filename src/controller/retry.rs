@@ -1,6 +1,6 @@
 //! Requeues keys whose sync failed, and adjusts how many syncs run at a time.
 //!
-//! Guarantees: a key has a timer for its next slot after every sync, unless it waits for the template budget. The backoff depends on
+//! Guarantees: a key has a timer for its next slot after every sync, unless it waits for the template budget or panicked. The backoff depends on
 //! the scope of the failure ([`FailureClass`]), and on how many of the same scope the key had since its last success.
 
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         slot.and(end.into_iter().chain(next).min())
     }
 
-    /// Requeues a key whose sync panicked, or what followed its sync.
+    /// Requeues a key whose sync, or what follows it, panicked.
     pub(super) fn back_off_after_panic(&self, key: &ObjectName) {
         self.parts.metrics.sync_panics_total.inc();
         error!(cronjob = %key, "a sync panicked; the key is backed off");

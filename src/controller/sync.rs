@@ -1,10 +1,10 @@
 //! One sync of a CronJob: look, decide, act, conclude.
 //!
 //! Guarantees:
-//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, one attempt is carried out.
+//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, at most one attempt is carried out.
 //! - Nothing is sent for a slot after the CronJob was changed, suspended or handed back while an answer was awaited.
 //! - Each read answers at least one open question, so a sync ends.
-//! - A sync writes the status once, or leaves it to the next sync.
+//! - A sync writes the status at most once, or leaves it to the next sync.
 //! - A sync with no Job left to start ends by the CronJob's next slot, however slow the API server is. A later sync
 //!   retries the status and the history.
 
@@ -71,7 +71,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let (conclusion, began) = (conclude(course, &attempted), Instant::now());
         let (mut settlement, prune_failed) = self.prune_first(&observation, conclusion, now).await;
         self.decided(&observation, &mut settlement, now);
-        let end = began + settling_time(settlement.outcome.next_slot(), now);
+        let end = began + settling_time(settlement.outcome.requeue_at(), now);
         self.settle(&observation, settlement, end, prune_failed).await
     }
 
@@ -87,7 +87,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             return (conclusion.settle([]), false);
         }
         // The other half of the time is for the status write.
-        let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.next_slot(), now) / 2);
+        let until = Instant::now() + PRUNE_TIME.min(settling_time(conclusion.requeue_at(), now) / 2);
         let (replies, failed) = self.cleanup_finished_jobs(&observation.cron_job, jobs, until).await;
         let answered = replies.into_iter().map(|(job, reply)| {
             let unanswered =
@@ -122,6 +122,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                     Err(error) => {
                         debug!(%error, "Unable to update status for cronjob");
                         self.memories.settled(cron_job, None, settlement.edits);
+                        if error.is_conflict() || error.is_not_found() {
+                            self.memories.doubt(&cron_job.name);
+                        }
                         is_well = !error.is_unavailable();
                         prune.retain(|job| settlement.pruning.unrecorded.as_ref() != Some(&job.uid));
                         outcome = Outcome::Failed(Failure::Api(error));
@@ -185,12 +188,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Whether the Job of `slot` may still be created, and others deleted for it, after waiting for answers. The watch
     /// must not have shown that the CronJob was deleted, suspended or given another spec, the starting deadline must not have
-    /// passed, and the clock must not have been set back to before the slot.
-    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+    /// passed, unless a Job was deleted for it (then nothing would run in its place), and the clock must not have been set back to
+    /// before the slot.
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>, has_deleted: bool) -> bool {
         let Parts { cron_jobs, clock, .. } = &self.parts;
         let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
         let now = cron_job.nominal(clock.now());
-        if slot > now || is_too_late(slot, cron_job.spec.starting_deadline_seconds, now) {
+        if slot > now || !has_deleted && is_too_late(slot, cron_job.spec.starting_deadline_seconds, now) {
             return false;
         }
         let (known, decided_on) = (self.restriction(cron_job), cron_job.restriction());
@@ -351,7 +355,7 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
             Ok(live) if live.uid == known.uid => self.controller.memories.confirmed(live, self.epoch),
             Err(error) if !error.is_not_found() => {}
             // Another CronJob of the same name does not confirm the one in the cache.
-            _ => self.controller.memories.not_found(&known.name),
+            _ => self.controller.memories.doubt(&known.name),
         }
         Some(reply.map(|live| {
             let cached = live.for_cache();
@@ -368,8 +372,9 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
         if victims.len() > REQUESTS_PER_KEY {
             self.template = None;
         }
+        let mut has_deleted = false;
         for Victim { name, uid, propagation } in victims {
-            if !self.controller.is_current(cron_job, *slot) {
+            if !self.controller.is_current(cron_job, *slot, has_deleted) {
                 attempted.is_overtaken = true;
                 return attempted;
             }
@@ -379,17 +384,19 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
                 self.controller.deleted(cron_job, name, uid);
             }
             let is_refused = reply.as_ref().is_err_and(|error| !error.is_not_found());
+            has_deleted |= reply.is_ok();
             attempted.deletions.push(reply);
             if is_refused {
                 return attempted;
             }
         }
         let Then::Create { name, .. } = then else { return attempted };
-        let mut is_current = self.controller.is_current(cron_job, *slot);
+        let mut is_current = self.controller.is_current(cron_job, *slot, has_deleted);
         if is_current && self.template.is_none() && cron_job.spec.job_template.omitted_bytes().is_some() {
             // The template was let go: it is read again, by a later sync if others use up the budget now.
             let is_unchanged = self.is_unchanged(cron_job).await;
-            is_current = *is_unchanged.as_ref().unwrap_or(&false) && self.controller.is_current(cron_job, *slot);
+            is_current =
+                *is_unchanged.as_ref().unwrap_or(&false) && self.controller.is_current(cron_job, *slot, has_deleted);
             attempted.failure = is_unchanged.err();
         }
         if !is_current {

@@ -1,6 +1,6 @@
 //! Warnings about a CronJob on which no decision depends.
 //!
-//! Guarantee: a process records each finding once for each CronJob.
+//! Guarantees: a process records each finding once for each CronJob.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;

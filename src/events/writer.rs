@@ -96,7 +96,7 @@ impl EventSinkTask {
         let mut in_flight = FuturesUnordered::new();
         loop {
             while in_flight.len() < self.limit()
-                && let Some(write) = self.lanes.next()
+                && let Some(write) = self.lanes.next(self.config.max_in_flight)
             {
                 in_flight.push(attempt(&sink, write, self.config.request_timeout));
             }
@@ -107,7 +107,10 @@ impl EventSinkTask {
                 biased;
                 () = cancel.cancelled(), if self.deadline.is_none() => self.begin_drain(),
                 () = at(self.deadline) => break,
-                Some((write, result)) = in_flight.next() => self.settle(write, result),
+                Some((mut write, result, took)) = in_flight.next() => {
+                    self.lanes.answered(&mut write, took);
+                    self.settle(write, result);
+                }
                 () = at(self.lanes.next_wake()) => self.lanes.wake(Instant::now()),
                 () = at(self.next_glance()) => {}
                 event = self.incoming.recv(), if self.open && self.lanes.pending() < self.config.max_pending.max(1) => {
@@ -209,10 +212,10 @@ impl EventSinkTask {
     }
 }
 
-/// One try: a patch for an event with a higher count, a create for a new one or one whose Event is gone.
+/// One try, and how long it took: a patch for an event with a higher count, a create for a new one or one whose Event is gone.
 /// Matches the first half of `recordEvent` in client-go's `tools/record/event.go`.
-async fn attempt<S: EventSink>(sink: &S, write: Write, limit: Duration) -> (Write, Result<(), SinkError>) {
-    let event = &write.event;
+async fn attempt<S: EventSink>(sink: &S, write: Write, limit: Duration) -> (Write, Result<(), SinkError>, Duration) {
+    let (event, began) = (&write.event, Instant::now());
     let mut result = Ok(());
     let mut create = event.count <= 1;
     if !create {
@@ -222,7 +225,7 @@ async fn attempt<S: EventSink>(sink: &S, write: Write, limit: Duration) -> (Writ
     if create {
         result = bounded("create", event, limit, sink.create(event)).await;
     }
-    (write, result)
+    (write, result, began.elapsed())
 }
 
 async fn bounded(

@@ -1,4 +1,4 @@
-//! The JSON API below `/api/`, which the page alone uses; docs/ui.md describes it.
+//! The JSON API below `/api/`, which the page alone uses.
 //!
 //! Guarantees: GET only, and no answer changes anything. Answers that need more than a look-up are computed on other threads.
 //! A wrong parameter is an error 400 with one sentence.

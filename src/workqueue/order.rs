@@ -310,7 +310,7 @@ impl<K> Order<K> {
 
     /// Sets how many keys, at least one, may be processed at a time.
     pub(super) fn set_limit(&mut self, limit: usize) {
-        self.shares.limit = limit.max(1);
+        self.shares.set_limit(limit);
     }
 
     /// Sets how many keys of a group, at least one, may be processed at a time; `None`: only the limit of all applies.
@@ -444,9 +444,9 @@ impl<K> Order<K> {
 
     /// A group has no key any more.
     fn leave(&mut self, id: GroupId, now: impl Fn() -> Instant) {
-        let others_are_not_prompt = self.shares.held_by_others() > 0;
+        let remembers_prompt = self.shares.remembers_prompt();
         let group = &mut self.groups[id];
-        let is_remembered = group.evidence.gone(others_are_not_prompt);
+        let is_remembered = group.evidence.gone(remembers_prompt);
         group.standing = group.evidence.standing();
         if is_remembered {
             let now = now();

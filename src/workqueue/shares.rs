@@ -2,7 +2,7 @@
 //!
 //! Guarantees: pure; the time is an argument. Work is what a worker does about one key. These limits hold when work begins:
 //! - There is at most `limit` work at a time. When the limit falls, the part of the reserve (see below) that slow groups hold
-//!   does not count.
+//!   does not count, and of three or fewer, what they hold beyond half: a hung request keeps no other group waiting.
 //! - Slow groups hold at most half of the limit, or a quarter of it while keys of high priority wait whose groups have yet to
 //!   show how fast they are answered.
 //! - Groups that have yet to show it hold at most half of what slow groups leave. The first key of such a group may begin
@@ -11,7 +11,8 @@
 //!   group that was prompt before and returns.
 //!
 //! A group is slow while work of it has lasted for [`UNANSWERED`] or longer, or the last that ended took that long. It is
-//! prompt while the last that ended was faster. A group that returns after it had no key must show again that it is prompt. A
+//! prompt while the last that ended was faster. A group that returns after it had no key must show again that it is prompt,
+//! but for one that was prompt while others were not, or while the limit had fallen. A
 //! key of low priority does not make a slow group prompt: where creates hang, status writes may still be fast. So groups that
 //! are not answered can never take all workers, neither one nor many. Groups that were answered until now can: what they hold
 //! by the time the first of it has lasted for [`UNANSWERED`] is theirs until it ends.
@@ -94,11 +95,10 @@ impl Evidence {
         }
     }
 
-    /// The group has no key left. Slowness is remembered, promptness only if other groups are not prompt now. Returns whether
-    /// anything is.
-    pub(super) fn gone(&mut self, others_are_not_prompt: bool) -> bool {
+    /// The group has no key left. Slowness is remembered, and with `remembers_prompt` promptness. Returns whether anything is.
+    pub(super) fn gone(&mut self, remembers_prompt: bool) -> bool {
         self.last_end = match self.last_end {
-            LastEnd::Fast | LastEnd::FastBefore if others_are_not_prompt => LastEnd::FastBefore,
+            LastEnd::Fast | LastEnd::FastBefore if remembers_prompt => LastEnd::FastBefore,
             LastEnd::Slow => LastEnd::Slow,
             _ => LastEnd::None,
         };
@@ -119,23 +119,31 @@ pub(super) struct Share {
 #[derive(Debug, Clone)]
 pub(super) struct Shares {
     pub(super) limit: usize,
+    /// The highest limit so far.
+    widest: usize,
     /// By the standing of its group.
     held: [usize; STANDINGS.len()],
 }
 
 impl Shares {
     pub(super) fn unlimited() -> Self {
-        Self { limit: UNLIMITED, held: [0; STANDINGS.len()] }
+        Self { limit: UNLIMITED, widest: 0, held: [0; STANDINGS.len()] }
+    }
+
+    /// Sets how much work, at least one, there may be.
+    pub(super) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.max(1);
+        self.widest = self.widest.max(self.limit);
+    }
+
+    /// Whether it matters which groups were prompt: others hold work, or the limit has fallen.
+    pub(super) fn remembers_prompt(&self) -> bool {
+        self.held() > self.held[Standing::Prompt as usize] || self.limit < self.widest
     }
 
     /// How much work there is.
     pub(super) fn held(&self) -> usize {
         self.held.iter().sum()
-    }
-
-    /// How much of it groups hold that are not prompt.
-    pub(super) fn held_by_others(&self) -> usize {
-        self.held() - self.held[Standing::Prompt as usize]
     }
 
     pub(super) fn take(&mut self, standing: Standing) {
@@ -152,11 +160,12 @@ impl Shares {
         self.held[after as usize] += work;
     }
 
-    /// Whether the limit is reached. The part of the reserve that slow groups hold does not count. So when the limit falls
-    /// because of slow groups, keys of other groups do not wait until the slow ones have ended.
+    /// Whether the limit is reached. What slow groups hold of the reserve does not count, and with three workers or fewer, what they
+    /// hold beyond half of them. So when the limit falls, keys of other groups do not wait until the slow ones have ended.
     pub(super) fn is_full(&self) -> bool {
-        let excess = self.held[Standing::Slow as usize].saturating_sub(self.unreserved());
-        self.held() - excess >= self.limit
+        let most = if self.limit > 3 { self.unreserved() } else { self.limit / 2 };
+        let slow = self.held[Standing::Slow as usize];
+        self.held() - slow + slow.min(most) >= self.limit
     }
 
     /// How much work groups that are not prompt may have.

@@ -5,32 +5,16 @@
 package conformance
 
 import (
-	"flag"
-	"os"
 	"testing"
 
-	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/gomega"
 	_ "k8s.io/kubernetes/test/e2e/apps"
-	"k8s.io/kubernetes/test/e2e/framework"
-	"k8s.io/kubernetes/test/e2e/framework/config"
 	// Dumps the namespace of a failed spec, and checks all nodes after each spec.
 	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/node/init"
+
+	"cronjob-controller/tests/conformance/suite"
 )
 
-func TestMain(m *testing.M) {
-	config.CopyFlags(config.Flags, flag.CommandLine)
-	framework.RegisterCommonFlags(flag.CommandLine)
-	framework.RegisterClusterFlags(flag.CommandLine)
-	flag.Parse()
-	framework.AfterReadingAllFlags(&framework.TestContext)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { suite.Main(m) }
 
-func TestConformance(t *testing.T) {
-	gomega.RegisterFailHandler(framework.Fail)
-	suite, reporter := framework.CreateGinkgoConfig()
-	// The focus is matched against this name, too: it must not contain the focus.
-	ginkgo.RunSpecs(t, "Upstream's end-to-end specs", suite, reporter)
-}
+func TestConformance(t *testing.T) { suite.Run(t) }

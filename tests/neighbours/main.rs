@@ -1,4 +1,4 @@
-//! The programs beside this one that read CronJobs: Argo CD, Flux, kube-state-metrics and k9s.
+//! The programs beside this one that read CronJobs: Argo CD, Flux, kube-state-metrics and k9s; and other schedulers.
 //!
 //! Guarantee: what the documents say of them is what their own libraries do, in the versions of go.mod. The programs of the Go
 //! module in this directory call the libraries; without Go these tests are skipped with a message.
@@ -8,6 +8,7 @@ mod argo;
 mod dialects;
 mod flux;
 mod k9s;
+mod schedulers;
 
 use std::collections::BTreeMap;
 use std::fs::File;

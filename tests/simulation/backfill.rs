@@ -28,6 +28,7 @@ use tower::BoxError;
 
 use crate::agenda::Act;
 use crate::call::Call;
+use crate::faults::is_everywhere;
 use crate::feed::SimBody;
 use crate::invariants::Sent;
 use crate::model::{Author, Job};
@@ -114,7 +115,7 @@ impl Scenario {
         let has_policies = self.controller_kind.counted_from.is_some() && self.manage == Manage::All;
         // In some, many short Jobs of it wait for their places under a limit.
         let is_crowded = has_policies && Rng::fork(self.seed, "crowded backfill").percent(5);
-        if rng.percent(84) && !is_crowded {
+        if rng.percent(84) && !is_crowded && !is_everywhere("BACKFILL") {
             return;
         }
         let place = usize::try_from(rng.range(0, self.cron_jobs.len() as u64)).unwrap();

@@ -32,6 +32,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot that started after Jobs at a time held it",
             "slot that started after a Job to be replaced held it",
             "slot in the calm",
+            "slot under a policy with a deadline",
             "CronJob after an outage of the server",
             "CronJob after an outage that every replica saw",
             WATCHES,
@@ -143,7 +144,10 @@ const REQUIRED: [(&str, &[&str]); 10] = [
 /// Additional events required in worlds with slow admission.
 const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
     ("late", &["create committed after its client gave up", "create cut off by the server", "create held in a socket"]),
-    ("judged", &["slot of a calm namespace beside a noisy one"]),
+    (
+        "judged",
+        &["slot of a calm namespace beside a noisy one", "slot of a calm namespace that was due in an overload"],
+    ),
 ];
 
 /// Too rare for a run of some hundred seeds, and required of one of [`VERY_MANY`].

@@ -15,8 +15,10 @@ pub fn has_slow_admission() -> bool {
     *VALUE.get_or_init(|| std::env::var("SIM_NEW").map_or(HAS_SLOW_ADMISSION, |value| value == "1"))
 }
 
-/// Whether each world that allows it has what few have otherwise: `SIM_TAKEOVER=1` in the environment for a takeover that the faults
-/// around it make hard, `SIM_RESTORE=1` for a restore of etcd, `SIM_STANDSTILL=1` for a machine that sleeps with everything on it.
+/// Whether each world that allows it has what few have otherwise, by `SIM_…=1` in the environment, so that a defect which only it shows
+/// is found soon: `TAKEOVER` for a takeover that the faults around it make hard, `RESTORE` for a restore of etcd, `STANDSTILL` for a
+/// machine that sleeps with everything on it, `OUTAGE` of the whole server, `STATUSES` or `VERBS` refused for minutes, `ONLY_REFUSALS`
+/// as faults, `OPERATORS` who edit while no controller runs, `BACKFILL`s, CronJobs that leave `LATE` slots out, and `NOISY` namespaces.
 pub fn is_everywhere(what: &str) -> bool {
     std::env::var(format!("SIM_{what}")).is_ok_and(|value| value == "1")
 }
@@ -98,6 +100,7 @@ fault_kinds! {
     CreateRefused "creates of Jobs refused for minutes" 0,
     DeleteRefused "deletions of Jobs refused for minutes" 0,
     LeaseRefused "lease refused for minutes" 0,
+    ReadRefused "reads of an object refused for minutes" 0,
     JobsSilent "Job watch silent" 0,
     CronJobsSilent "CronJob watch silent" 0,
     LeaseDeleted "lease of a dead leader deleted" 0,

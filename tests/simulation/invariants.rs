@@ -52,6 +52,9 @@ const KNOWN_AS_NOISY: Millis = 2 * MINUTE;
 /// How late a slot may be started beside noisy namespaces.
 const IN_TIME: Millis = 2 * SECOND;
 
+/// How late after an overload: the backoff, some seconds in each of which a request that hangs holds the last place, and a request's time.
+const AFTER_OVERLOAD: Millis = 6 * SECOND;
+
 /// A write on its way.
 #[derive(Clone, Debug)]
 pub struct Sent {
@@ -221,7 +224,15 @@ impl Invariants {
         let in_time = |version: &Version| {
             version.deadline().is_none_or(|deadline| version.due(slot) + TimeDelta::seconds(deadline) >= sent.clock)
         };
-        if !versions.iter().any(in_time) {
+        // A Job that was deleted for it is followed by one. The deletion may have been answered late.
+        let was_deleted = |job: &Job| {
+            let gone = job.marked.or(job.deleted.zip(job.deleted_by));
+            gone.is_some_and(|(when, by)| by == author && when + 45 * SECOND >= sent.at)
+        };
+        if versions.iter().any(in_time) {
+        } else if model.all_jobs_of(&uid).any(was_deleted) {
+            self.coverage.count("late", "create after the deadline, for which a Job had been deleted");
+        } else {
             self.violated("3", at, format!("{author} sent {name} at {}, after its starting deadline", sent.clock));
         }
         let passed_over = cron.newest().first_slot(sent.clock).is_some_and(|first| first < slot);
@@ -255,7 +266,21 @@ impl Invariants {
         if cron.newest().policy() == "Forbid" || due < cron.edited() {
             return;
         }
-        let noisy_since = scenario.faults.iter().map(|fault| fault.at).max().unwrap_or(0);
+        let of_namespaces = scenario.faults.iter().filter(|fault| fault.namespace.is_some());
+        let noisy_since = of_namespaces.map(|fault| fault.at).max().unwrap_or(0);
+        // Whatever hangs, an overload of the server is over soon after it.
+        let overloads = scenario.faults.iter().filter(|fault| fault.namespace.is_none());
+        if overloads.clone().any(|fault| fault.at <= due && due < fault.until) {
+            let ends = overloads.map(|fault| fault.until).max().unwrap_or(0);
+            let late = at.saturating_sub(ends);
+            self.coverage.count("judged", "slot of a calm namespace that was due in an overload");
+            self.coverage.max("greatest", "lateness after an overload beside noisy namespaces, ms", late);
+            if late > AFTER_OVERLOAD {
+                let name = text(job, "name");
+                self.violated("12", at, format!("{namespace}/{name} of {slot} comes {late} ms after an overload"));
+            }
+            return;
+        }
         if due < noisy_since + KNOWN_AS_NOISY {
             return self.coverage.max("greatest", "lateness beside namespaces that have just become noisy, ms", late);
         }

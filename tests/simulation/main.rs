@@ -59,8 +59,7 @@
 //! `SIM_SEED` is the first seed, `SIM_RUNS` the number of seeds, `SIM_THREADS` the number of parallel runs. A failure
 //! prints the seed, shrinks the scenario, and prints its history; with `SIM_STOP=1` it ends the run without an
 //! explanation. `SIM_NEW=1` adds slow admission and noisy namespaces to the worlds, `SIM_NEW=0` leaves them out;
-//! `SIM_TAKEOVER=1` gives each world a takeover, `SIM_RESTORE=1` a restore of etcd, and `SIM_STANDSTILL=1` a machine that sleeps with
-//! everything on it.
+//! `SIM_TAKEOVER=1` gives each world a takeover; [`faults::is_everywhere`] has more of these.
 #![allow(clippy::unwrap_used, clippy::pedantic, clippy::explicit_auto_deref)]
 
 mod agenda;

@@ -84,7 +84,8 @@ fn wording(code: u16) -> (&'static str, &'static str) {
         403 => ("Forbidden", "jobs.batch is forbidden: exceeded quota: few, requested: count/jobs.batch=1"),
         404 => ("NotFound", "namespaces \"the-one\" not found"),
         409 => ("Conflict", "Operation cannot be fulfilled on resourcequotas \"few\": the object has been modified"),
-        _ => ("Invalid", "the object is invalid: spec: Invalid value: no"),
+        422 => ("Invalid", "the object is invalid: spec: Invalid value: no"),
+        _ => ("InternalError", "an error on the server has prevented the request from succeeding"),
     }
 }
 
@@ -284,6 +285,7 @@ impl State {
             (Kind::Jobs, &Method::POST) => F::CreateRefused,
             (Kind::Jobs, &Method::DELETE) => F::DeleteRefused,
             (Kind::Leases, _) if call.is_write() => F::LeaseRefused,
+            (Kind::CronJobs | Kind::Jobs, &Method::GET) if !call.name.is_empty() => F::ReadRefused,
             _ => return None,
         };
         if kind == F::LeaseRefused {

@@ -6,7 +6,7 @@
 //!
 //! Three seconds after it is back, each replica that was there then watches CronJobs and Jobs again.
 
-use crate::faults::{Fault, FaultKind as F};
+use crate::faults::{Fault, FaultKind as F, is_everywhere};
 use crate::model::Cron;
 use crate::rng::Rng;
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
@@ -38,7 +38,7 @@ pub const AGAIN: Millis = 3 * SECOND;
 impl Scenario {
     /// Adds the outage, and removes all other faults around it.
     pub fn go_away(&mut self, rng: &mut Rng) {
-        if rng.percent(75) {
+        if rng.percent(75) && !is_everywhere("OUTAGE") {
             return;
         }
         let at = rng.range(BEFORE, self.active - 4 * MINUTE);

@@ -101,6 +101,7 @@ impl F {
                 | Self::StatusRefused
                 | Self::CreateRefused
                 | Self::DeleteRefused
+                | Self::ReadRefused
         )
     }
 }

@@ -9,7 +9,7 @@ use cronjob_controller::api::{ControllerKind, Manage};
 
 use crate::backfill::Backfill;
 use crate::calm::SETTLED_WITHIN;
-use crate::faults::{Fault, FaultKind, has_slow_admission};
+use crate::faults::{Fault, FaultKind, has_slow_admission, is_everywhere};
 use crate::freezes::{self, FREEZING};
 use crate::limits;
 use crate::policies::{self, Annotations};
@@ -232,7 +232,7 @@ impl Scenario {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
         }
         // From separate sequences: the rest of the world stays the same.
-        if has_slow_admission() && Rng::fork(seed, "noisy").percent(15) {
+        if has_slow_admission() && (Rng::fork(seed, "noisy").percent(15) || is_everywhere("NOISY")) {
             scenario.become_noisy(&mut Rng::fork(seed, "noise"));
         } else {
             scenario.press(&mut Rng::fork(seed, "pressure"));
@@ -308,6 +308,9 @@ impl Scenario {
                 if rng.percent(75) {
                     limits::fit(rng, cron_job);
                 }
+                if is_everywhere("LATE") {
+                    limits::leave_late_ones_out(rng, cron_job);
+                }
             }
             for _ in 0..rng.weighted(&[(60, 0), (25, 1), (15, 3)]) {
                 let (at, change) = (rng.range(20 * SECOND, self.active), limits::change(rng));
@@ -353,7 +356,7 @@ impl Scenario {
 
     /// Adds refusals of all statuses of a namespace, where some CronJobs keep no history.
     fn refuse(&mut self, rng: &mut Rng) {
-        if rng.percent(70) {
+        if rng.percent(70) && !is_everywhere("STATUSES") {
             return;
         }
         let namespace = *rng.pick(&NAMESPACES);
@@ -369,8 +372,8 @@ impl Scenario {
         self.faults.extend(refusals);
     }
 
-    /// Makes it a world whose only faults concern the admission of Jobs in some namespaces, which have many CronJobs.
-    /// The slots of the other namespaces start in time.
+    /// Makes it a world whose only faults concern the admission of Jobs in some namespaces, which have many CronJobs; in half of
+    /// them the server is overloaded once, for seconds. The slots of the other namespaces start in time.
     fn become_noisy(&mut self, rng: &mut Rng) {
         self.skews = vec![0; self.replicas];
         self.server_skew = 0;
@@ -396,12 +399,27 @@ impl Scenario {
             let namespace = Some(*namespace);
             self.faults.push(Fault { number, at, until: self.active, replica: 0, namespace, kind, amount });
         }
+        let mut rng = Rng::fork(self.seed, "overload");
+        if rng.percent(50) {
+            return;
+        }
+        // Around a slot, so that creates hang then; shorter than a lease.
+        let minute = rng.range(3, self.active / MINUTE - 1);
+        let start = u64::try_from(self.start.timestamp_millis()).unwrap();
+        let slot = minute * MINUTE + (MINUTE - start % MINUTE) % MINUTE;
+        let (at, until) = (slot - rng.range(0, 3 * SECOND), slot + rng.range(SECOND, 4 * SECOND));
+        for replica in 0..self.replicas {
+            let number = 120 + replica as u64;
+            let kind = FaultKind::TooMany;
+            self.faults.push(Fault { number, at, until, replica, namespace: None, kind, amount: 100 });
+        }
     }
 
     /// Whether the only faults concern the admission of Jobs in some namespaces.
     pub fn is_calm_elsewhere(&self) -> bool {
         let is_calm = self.skews.iter().all(|skew| *skew == 0) && !self.faults.is_empty();
-        is_calm && self.faults.iter().all(|fault| fault.kind.is_of_a_namespace())
+        let is_noise = |fault: &Fault| fault.kind.is_of_a_namespace() || fault.kind == FaultKind::TooMany;
+        is_calm && self.faults.iter().all(is_noise) && self.faults.iter().any(|fault| fault.kind.is_of_a_namespace())
     }
 
     /// Whether the admission of Jobs in that namespace ever has a fault.

@@ -33,7 +33,7 @@ impl Scenario {
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
     /// of their namespace, and then for one of their own, so that each is tried at least once more.
     fn only_refuse(&mut self, rng: &mut Rng) {
-        if rng.percent(92) {
+        if rng.percent(92) && !faults::is_everywhere("ONLY_REFUSALS") {
             return;
         }
         self.faults.retain(|fault| fault.kind.is_refusal() && fault.kind != F::AdmissionDenies);
@@ -145,7 +145,7 @@ impl Scenario {
     /// One verb is refused for minutes, for all CronJobs of a namespace or for one, with one code after the other. Some of
     /// these CronJobs keep little history.
     fn refuse_verbs(&mut self, rng: &mut Rng) {
-        if rng.percent(70) {
+        if rng.percent(70) && !faults::is_everywhere("VERBS") {
             return;
         }
         let victim = if rng.percent(50) { 0 } else { 1 + rng.range(0, self.cron_jobs.len() as u64) };
@@ -154,15 +154,26 @@ impl Scenario {
             place => self.cron_jobs[usize::try_from(place - 1).unwrap()].namespace,
         };
         self.keep_little(rng, namespace, 40, 3);
-        let kinds = [(40, F::CreateRefused), (25, F::DeleteRefused), (15, F::StatusRefused), (20, F::LeaseRefused)];
+        let kinds = [
+            (35, F::CreateRefused),
+            (20, F::DeleteRefused),
+            (15, F::StatusRefused),
+            (15, F::LeaseRefused),
+            (15, F::ReadRefused),
+        ];
         // Of one verb, or of one after the other.
         let only = rng.percent(50).then(|| rng.weighted(&kinds));
         let mut at = self.moment(rng, 3 * MINUTE);
         for number in 400..400 + rng.range(1, 5) {
             let until = (at + rng.range(20, 120) * SECOND).min(self.active - 30 * SECOND);
             let kind = only.unwrap_or_else(|| rng.weighted(&kinds));
-            // A deletion that is answered 404 has nothing to delete.
-            let code = *rng.pick(&[403, 409, 422, if kind == F::DeleteRefused { 403 } else { 404 }]);
+            // A deletion that is answered 404 has nothing to delete, and a read that is has found nothing.
+            let codes = match kind {
+                F::ReadRefused => [403, 403, 500, 503],
+                F::DeleteRefused => [403, 409, 422, 403],
+                _ => [403, 409, 422, 404],
+            };
+            let code = *rng.pick(&codes);
             if kind == F::LeaseRefused {
                 let replica = usize::try_from(rng.range(0, self.replicas as u64)).unwrap();
                 self.faults.push(Fault::on(number, replica, kind, (at, until), code));
@@ -179,7 +190,7 @@ impl Scenario {
 
     /// Operators stop all replicas, edit while none runs, and start them; or restart one after the other.
     fn operate(&mut self, rng: &mut Rng) {
-        if rng.percent(65) {
+        if rng.percent(65) && !faults::is_everywhere("OPERATORS") {
             return;
         }
         let at = self.moment(rng, 3 * MINUTE);

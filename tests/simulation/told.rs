@@ -135,7 +135,8 @@ fn of_entry(known: &Known, flags: &ControllerFlags, entry: &Value) -> Vec<chrono
 /// Why the Job of a slot left no trace, if the documents say so.
 fn excuse(model: &Model, cron: &Cron, first: &Job) -> Option<&'static str> {
     let newest = cron.newest();
-    if cron.versions.iter().any(|version| !version.object["metadata"]["annotations"][READS_AS].is_null()) {
+    let reads_otherwise = |version: &Version| !version.object["metadata"]["annotations"][READS_AS].is_null();
+    if cron.between(first.created, newest.at).iter().any(reads_otherwise) {
         return Some("clients read another CronJob");
     }
     let timing = |version: &Version| (version.spec()["schedule"].clone(), version.timing_annotations());

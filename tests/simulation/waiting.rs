@@ -26,6 +26,9 @@ pub const LINGERING: usize = 3;
 /// How soon a slot starts once nothing holds it: as soon as any write follows its cause in the final state.
 const STARTS_WITHIN: TimeDelta = TimeDelta::seconds(7);
 
+/// How long before the end of its deadline nothing has to hold a slot so that it starts.
+const STARTS_BEFORE: TimeDelta = TimeDelta::milliseconds(1500);
+
 /// How often the world is looked at.
 pub const STEP: Millis = 3 * SECOND;
 
@@ -164,6 +167,8 @@ pub struct Watcher {
     held: BTreeMap<String, (DateTime<Utc>, Hold)>,
     /// The last slot of each CronJob that was found to be late.
     late: BTreeMap<String, DateTime<Utc>>,
+    /// The slots that nothing held when last looked at, and the end of their starting deadline.
+    open: BTreeMap<String, (Next, DateTime<Utc>)>,
 }
 
 impl Watcher {
@@ -185,7 +190,24 @@ impl Watcher {
                 invariants.coverage.count("judged", &format!("slot that started after {} held it", hold.name()));
                 self.held.remove(uid);
             }
-            let Some(next) = next(model, uid, cron, &sim.scenario, now) else { continue };
+            let next = next(model, uid, cron, &sim.scenario, now);
+            if let Some((open, end)) = self.open.remove(uid)
+                && next.is_none_or(|next| next.slot != open.slot)
+                && end < now
+                && is_let_go(model, uid, cron, sim, open)
+            {
+                let (name, slot, since) = (format!("{}/{}", cron.namespace, cron.name), open.slot, open.since);
+                let text =
+                    format!("{name}: {slot} passed its deadline at {end}, and nothing has held it since {since}");
+                invariants.violated("21", at, text);
+            }
+            let Some(next) = next else { continue };
+            let deadline = cron.newest().deadline().map(TimeDelta::seconds);
+            let end = deadline.map(|deadline| cron.newest().due(next.slot) + deadline);
+            if let Some(end) = end.filter(|end| next.hold.is_none() && *end - next.since >= STARTS_BEFORE) {
+                invariants.coverage.count("judged", "slot under a policy with a deadline");
+                self.open.insert(uid.clone(), (next, end));
+            }
             if let Some(hold) = next.hold {
                 self.held.insert(uid.clone(), (next.slot, hold));
             } else if now - next.since > STARTS_WITHIN && self.late.insert(uid.clone(), next.slot) != Some(next.slot) {
@@ -194,4 +216,10 @@ impl Watcher {
             }
         }
     }
+}
+
+/// Whether a slot that nothing held was let go without a Job, and no event since is a reason for that.
+fn is_let_go(model: &Model, uid: &str, cron: &Cron, sim: &Sim, open: Next) -> bool {
+    let is_touched = sim.wall(cron.stirred.max(cron.edited())) > open.since;
+    !is_touched && model.fires_of(uid, open.slot).next().is_none() && !is_name_used(model, cron, open.slot)
 }

@@ -188,7 +188,7 @@ async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
         let events = world.0.lock().unwrap().events.len();
         controller.queue().shut_down();
         outcome = controller.sync(&cron_job.name).await;
-        same("next slot", &next, &outcome.next_slot().or(next))?;
+        same("next slot", &next, &outcome.requeue_at().or(next))?;
         // Every sync reports these two.
         let mut index = 0;
         world.0.lock().unwrap().events.retain(|event| {

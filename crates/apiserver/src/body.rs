@@ -62,8 +62,10 @@ impl Format {
 pub struct Document {
     /// The document; of duplicate members the last one counts.
     pub value: Value,
-    /// Paths such as `spec.schedule`.
+    /// Paths such as `spec.schedule`; those of YAML are not noted here.
     pub duplicates: Vec<String>,
+    /// Whether a YAML document has any, which [`yaml_duplicates`] then finds again.
+    has_repeated: bool,
 }
 
 /// Parses a JSON document.
@@ -76,7 +78,7 @@ pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
     let seed = Node { place: Place::Root, found: &found };
     let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     match value {
-        Ok(value) => Ok(Document { value, duplicates: found.duplicates.into_inner() }),
+        Ok(value) => Ok(Document { value, duplicates: found.duplicates.into_inner(), has_repeated: false }),
         Err(error) => Err(go_error(bytes, &error)),
     }
 }
@@ -99,14 +101,34 @@ pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
     if flow_depth(bytes) > DEEPEST_FLOW {
         return too_deep(DEEPEST_FLOW);
     }
-    let found = Found::new(bytes.len().saturating_mul(4).saturating_add(ALIASED));
+    let found = Found::new(room(bytes));
     let seed = Node { place: Place::Root, found: &found };
     match seed.deserialize(serde_yaml_ng::Deserializer::from_slice(bytes)) {
-        Ok(value) => Ok(Document { value, duplicates: Vec::new() }),
+        Ok(value) => Ok(Document { value, duplicates: Vec::new(), has_repeated: found.repeated.get() > 0 }),
         Err(_) if found.room.get().is_none() => Err(format!("yaml: {EXCESSIVE}")),
         Err(error) if error.to_string().starts_with("recursion limit exceeded") => too_deep(DEEPEST),
         Err(error) => Err(yaml_error(&error.to_string())),
     }
+}
+
+fn room(bytes: &[u8]) -> usize {
+    bytes.len().saturating_mul(4).saturating_add(ALIASED)
+}
+
+/// So many duplicate members of a YAML document are named. Each takes a reading of its own; go-yaml names all.
+const MOST_REPEATED: usize = 5;
+
+/// The duplicate members of a YAML document that was parsed, in go-yaml's words.
+pub fn yaml_duplicates(bytes: &[u8], document: &Document) -> Vec<String> {
+    let most = if document.has_repeated { MOST_REPEATED } else { 0 };
+    let problem = |wanted| {
+        let found = Found { wanted, ..Found::new(room(bytes)) };
+        let seed = Node { place: Place::Root, found: &found };
+        let error = seed.deserialize(serde_yaml_ng::Deserializer::from_slice(bytes)).err()?;
+        let key = quote(found.key.borrow().as_deref()?);
+        Some(format!("line {}: key {key} already set in map", error.location()?.line()))
+    };
+    (1..=most).map_while(problem).collect()
 }
 
 /// So many duplicate members are noted.
@@ -121,11 +143,17 @@ struct Found {
     duplicates: RefCell<Vec<String>>,
     /// How many more values, member names and bytes of text the document may hold; `None` once it has exceeded the limit.
     room: Cell<Option<usize>>,
+    /// How many duplicate members there are.
+    repeated: Cell<usize>,
+    /// The number of the one at whose value the parser is to stop, from 1; and its key, once it has.
+    wanted: usize,
+    key: RefCell<Option<String>>,
 }
 
 impl Found {
     fn new(room: usize) -> Self {
-        Self { duplicates: RefCell::default(), room: Cell::new(Some(room)) }
+        let room = Cell::new(Some(room));
+        Self { duplicates: RefCell::default(), room, repeated: Cell::new(0), wanted: 0, key: RefCell::default() }
     }
 
     /// Notes a duplicate member. Matches `saveStrictError` of sigs.k8s.io/json, which also notes each once and not more than 100.
@@ -137,6 +165,16 @@ impl Found {
                 duplicates.push(path);
             }
         }
+    }
+
+    /// Counts a duplicate member, and says whether the parser is to stop.
+    fn stops_at(&self, key: &str) -> bool {
+        self.repeated.set(self.repeated.get() + 1);
+        let stops = self.repeated.get() == self.wanted;
+        if stops {
+            *self.key.borrow_mut() = Some(key.to_owned());
+        }
+        stops
     }
 
     fn take<E: Error>(&self, size: usize) -> std::result::Result<(), E> {
@@ -233,13 +271,36 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(key) = access.next_key::<String>()? {
             self.found.take(1 + key.len())?;
             let place = Place::Member(&self.place, &key);
+            let is_duplicate = map.contains_key(&key);
+            if is_duplicate && self.found.stops_at(&key) {
+                access.next_value_seed(Stop)?;
+            }
             let value = access.next_value_seed(Node { place, found: self.found })?;
-            if map.contains_key(&key) {
+            if is_duplicate {
                 self.found.tell_duplicate(place);
             }
             map.insert(key, value);
         }
         Ok(Value::Object(map))
+    }
+}
+
+/// Takes no value, so the parser ends with an error that has the position of the value.
+struct Stop;
+
+impl<'de> DeserializeSeed<'de> for Stop {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for Stop {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no second value")
     }
 }
 
@@ -331,7 +392,7 @@ fn summary(bytes: &[u8]) -> String {
 /// # Errors
 /// When it is malformed, or its kind is not built in.
 pub fn parse_protobuf(bytes: &[u8]) -> std::result::Result<Document, String> {
-    kinds::decode_protobuf(bytes).map(|value| Document { value, duplicates: Vec::new() })
+    kinds::decode_protobuf(bytes).map(|value| Document { value, ..Document::default() })
 }
 
 /// A decoded object with its warnings.
@@ -361,7 +422,12 @@ pub fn decode_object(
         Format::Yaml => parse_yaml(bytes),
         Format::Protobuf => parse_protobuf(bytes),
     };
-    let Document { mut value, duplicates } = parsed.map_err(unrecognized)?;
+    let document = parsed.map_err(unrecognized)?;
+    let repeated = match validation {
+        FieldValidation::Ignore => Vec::new(),
+        FieldValidation::Warn | FieldValidation::Strict => yaml_duplicates(bytes, &document),
+    };
+    let Document { mut value, duplicates, .. } = document;
     if value.is_null() {
         value = json!({});
     }
@@ -379,12 +445,14 @@ pub fn decode_object(
         status::bad_request(message)
     };
     let unknown = normalize(resource, &mut value).map_err(|error| refuse(&error))?;
-    let problems = strict_problems(unknown, duplicates);
-    if validation == FieldValidation::Strict && !problems.is_empty() {
+    let mut problems = strict_problems(unknown, duplicates);
+    if validation == FieldValidation::Strict && !(problems.is_empty() && repeated.is_empty()) {
+        problems.splice(0..0, yaml_problem(&repeated));
         return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
     }
     set_kind(resource, &mut value);
     resource.strategy.set_defaults(&mut value);
+    problems.splice(0..0, repeated);
     let warnings = if validation == FieldValidation::Warn { problems } else { Vec::new() };
     Ok(Decoded { object: value, warnings })
 }
@@ -398,6 +466,11 @@ pub fn normalize(resource: &Resource, object: &mut Value) -> std::result::Result
         super::meta::set(object, "managedFields", json!([]));
     }
     Ok(unknown)
+}
+
+/// The error of go-yaml with these problems, if there are any.
+pub fn yaml_problem(repeated: &[String]) -> Option<String> {
+    (!repeated.is_empty()).then(|| format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  ")))
 }
 
 /// Unknown and duplicate members in the words of strict decoding.

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::kinds::version_order;
 use super::openapi;
 use super::registry::Resource;
 
@@ -103,7 +104,7 @@ fn groups(resources: &[Resource]) -> Vec<&str> {
     groups
 }
 
-/// The versions of a group, in the order of `resources`.
+/// The versions of a group, the preferred one first.
 fn versions<'a>(group: &str, resources: &'a [Resource]) -> Vec<&'a str> {
     let mut versions: Vec<&str> = Vec::new();
     for resource in resources.iter().filter(|resource| resource.group == group) {
@@ -111,6 +112,7 @@ fn versions<'a>(group: &str, resources: &'a [Resource]) -> Vec<&'a str> {
             versions.push(&resource.version);
         }
     }
+    versions.sort_by(|one, other| version_order(one, other));
     versions
 }
 

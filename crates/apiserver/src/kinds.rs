@@ -32,6 +32,7 @@ mod time;
 mod types;
 
 pub use custom::{DefinitionError, custom};
+pub(crate) use custom::{Versions, order as version_order, versions};
 pub(crate) use job_spec::matches as label_selector_matches;
 pub(super) use types::package;
 #[doc(hidden)]

@@ -11,8 +11,8 @@
 //! controller of kube-runtime with it.
 //!
 //! Modules: `rest` reads paths and headers. `read`, `write`, `patch` and `delete` are the verbs. `store` holds objects
-//! (`object`) in order (`sorted`) with their history, `state` saves and restores them, and `watch` streams the history. `gc`
-//! collects garbage. `managers` and `fields`
+//! (`object`) in order (`sorted`) with their history, `versions` converts them, `state` saves and restores them, and `watch` streams
+//! the history. `gc` collects garbage. `managers` and `fields`
 //! track which manager owns which field. `meta` validates metadata. `admission` decides which webhooks are called (`matching`),
 //! `webhook_client` calls them over HTTPS, and `pending_write` holds a write meanwhile. `policies` judges by policies, `cel`
 //! evaluates expressions. `selectors`, `query`, `body` and `negotiate` parse requests; `table` makes tables of answers.
@@ -30,7 +30,7 @@
 //! - Entries of managedFields are ordered by time first, so their order depends on whether a second has passed between two
 //!   writes.
 //! - Protobuf is read and never written. CBOR is neither read nor written.
-//! - The document at `/openapi/v2` is empty. The schemas are below `/openapi/v3`.
+//! - The document at `/openapi/v2` has definitions and no paths, and is empty as protobuf. Paths are below `/openapi/v3`.
 //! - Events expire an hour after their last write, but a watch shows that only with the next request. `events.k8s.io` and the `scale` subresource are not served.
 //! - Garbage is collected at once. The contents of a terminating namespace go after two seconds and not five.
 //! - A list from a future resourceVersion is rejected at once and not after three seconds.
@@ -73,6 +73,7 @@ mod sorted;
 mod state;
 mod store;
 mod table;
+mod versions;
 mod watch;
 mod webhook_client;
 mod write;
@@ -209,6 +210,7 @@ struct Inner {
     webhooks: Mutex<Option<WebhookCaller>>,
     /// Whether a task is waiting to run the late part of garbage collection.
     is_settling: AtomicBool,
+    openapi: openapi::LastVersion2,
 }
 
 impl Default for ApiServer {
@@ -226,7 +228,8 @@ impl ApiServer {
         }
         let (store, logs, webhooks) = (Mutex::new(store), Mutex::new(None), Mutex::new(None));
         let is_settling = AtomicBool::new(false);
-        let server = Self { inner: Arc::new(Inner { config, store, logs, webhooks, is_settling }) };
+        let openapi = openapi::LastVersion2::default();
+        let server = Self { inner: Arc::new(Inner { config, store, logs, webhooks, is_settling, openapi }) };
         server.make_namespaces();
         server
     }

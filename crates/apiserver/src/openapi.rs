@@ -1,14 +1,17 @@
-//! OpenAPI v3 documents, for `kubectl explain` and kubectl's validation, and an empty document of OpenAPI v2.
+//! OpenAPI v3 documents, for `kubectl explain` and kubectl's validation, and the document of OpenAPI v2 (`version_2`).
 //!
 //! Guarantees: the schemas of the built-in kinds are those of kube-apiserver v1.37.2, with descriptions and patch strategies.
-//! The schemas of other kinds come from their strategies. The operations of a kind list their parameters, so that clients leave
-//! field validation to the server.
+//! The schemas of other kinds come from their strategies, with the fields that every kind has. The operations of a kind list
+//! their parameters, so that clients leave field validation to the server.
+
+mod version_2;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
+pub(super) use self::version_2::LastVersion2;
 use super::kinds::package;
 use super::registry::Resource;
 
@@ -27,26 +30,6 @@ const PATCHES: [&str; 4] = [
 ];
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
-
-/// The document at /openapi/v2, as JSON or protobuf. kubectl reads it for a kind that is not served, and then reports the kind. It
-/// describes nothing: the schemas are in the documents below /openapi/v3.
-pub(super) fn version_2(accept: &str) -> (&'static str, Vec<u8>) {
-    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-    const TITLE: &str = "Kubernetes";
-    const VERSION: &str = "v1.37.2";
-    if !accept.contains("openapi.spec.v2") {
-        let info = json!({"title": TITLE, "version": VERSION});
-        let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
-        return ("application/json", document.to_string().into_bytes());
-    }
-    // The messages are shorter than 128 bytes, so a length is one byte.
-    let field = |number: u8, value: &[u8]| {
-        let length = u8::try_from(value.len()).unwrap_or_default();
-        [&[(number << 3) | 2, length][..], value].concat()
-    };
-    let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
-    (PROTOBUF, [field(1, b"2.0"), field(2, &info)].concat())
-}
 
 /// The schema of a Go type such as `batch.v1.CronJob`.
 pub(super) fn builtin_schema(go_type: &str) -> Value {
@@ -150,6 +133,7 @@ fn add_foreign(resource: &Resource, name: &str, schemas: &mut Map<String, Value>
     add_references(&schema, schemas);
     if schema.is_object() {
         schema["x-kubernetes-group-version-kind"] = gvk(&resource.kind);
+        add_common(&mut schema, schemas);
     }
     schemas.insert(name.to_owned(), schema);
     let list = json!({
@@ -159,6 +143,17 @@ fn add_foreign(resource: &Resource, name: &str, schemas: &mut Map<String, Value>
         "x-kubernetes-group-version-kind": gvk(&format!("{}List", resource.kind)),
     });
     schemas.insert(format!("{name}List"), list);
+}
+
+/// Adds the fields that every kind has, with the texts of a built-in kind. Matches `buildKubeNative` of
+/// k8s.io/apiextensions-apiserver `pkg/controller/openapi/builder`.
+fn add_common(schema: &mut Value, schemas: &mut Map<String, Value>) {
+    let common = builtin_schema("batch.v1.CronJob");
+    for name in ["apiVersion", "kind", "metadata"] {
+        let field = &common["properties"][name];
+        add_references(field, schemas);
+        schema["properties"][name] = field.clone();
+    }
 }
 
 fn add_paths(resource: &Resource, root: &str, schema: &str, paths: &mut Map<String, Value>) {

@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
-use super::object::{Entry, List};
+use super::object::{Entry, List, Object};
 use super::query::{ListOptions, Query, parse_revision};
 use super::registry::Resource;
 use super::rest::Target;
@@ -43,9 +43,17 @@ pub fn get(store: &Store, target: &Target, query: &Query) -> Result<Entry> {
         return Err(status::too_large_resource_version(wanted, store.revision));
     }
     match store.entry(&id(target)) {
+        // It is converted with the answer.
         Some(entry) => Ok(entry.clone()),
         None => Err(status::not_found(&target.resource.qualified(), &target.name)),
     }
+}
+
+/// The object of a target in its version, for a write.
+pub fn current(store: &Store, target: &Target) -> Option<Arc<Object>> {
+    let collection = collection(store, &target.resource).ok()?;
+    let entry = collection.objects.get(&id(target).key)?;
+    Some(collection.shown(&target.resource, entry).object())
 }
 
 /// One page of a list.
@@ -73,18 +81,18 @@ pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<Lis
     let undo = undo.ok_or_else(|| forgotten(&page))?;
     // The limit applies unless the resourceVersion is "0".
     let limit = if options.resource_version == "0" { 0 } else { options.limit };
-    Ok(fill(collection, &undo, options, &page, &prefix, limit))
+    Ok(fill(collection, &target.resource, &undo, options, &page, &prefix, limit))
 }
 
 fn fill(
     collection: &Collection,
+    resource: &Arc<Resource>,
     undo: &Undo<'_>,
     options: &ListOptions,
     page: &Page,
     prefix: &str,
     limit: usize,
 ) -> List {
-    let resource = &collection.resource;
     let mut items = Vec::new();
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".to_owned(), page.revision.to_string().into());

@@ -12,7 +12,7 @@ use apimachinery::quoting::quote;
 use apimachinery::status::{self, Result, Status};
 use axum::body::Bytes;
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderName};
+use http::header::{ACCEPT, CONTENT_TYPE, DATE, ETAG, HeaderName, IF_NONE_MATCH};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
@@ -28,7 +28,7 @@ use super::registry::Resource;
 use super::rest::{Call, Route, Target, Verb, route};
 use super::store::{Id, Store};
 use super::watch::Watch;
-use super::{ApiServer, Body, log, openapi, patch, read, table, write};
+use super::{ApiServer, Body, log, patch, read, table, write};
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -155,8 +155,7 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     if trimmed == "/openapi/v2" && server.discovery().is_some() {
-        let (content_type, document) = openapi::version_2(accept);
-        return plain(StatusCode::OK, content_type, document);
+        return openapi_version_2(server, request, accept);
     }
     let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
     match document {
@@ -169,6 +168,20 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
         }
         None => plain(StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()),
     }
+}
+
+/// The document of OpenAPI v2, unless the client says that it has it. Matches `ServeHTTPWithETag` of k8s.io/kube-openapi.
+fn openapi_version_2(server: &ApiServer, request: &Request<Bytes>, accept: &str) -> Response<Body> {
+    let document = server.inner.openapi.document(accept, &server.served());
+    let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_known = known.split(',').any(|tag| tag.trim() == document.etag);
+    let (code, body) =
+        if is_known { (StatusCode::NOT_MODIFIED, Bytes::new()) } else { (StatusCode::OK, document.body) };
+    let mut response = plain(code, document.content_type, body);
+    if let Ok(etag) = HeaderValue::from_str(&document.etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    response
 }
 
 /// Whether the path is below that of a group; the group's handler then words the error.
@@ -219,11 +232,20 @@ fn attempt(server: &ApiServer, verb: Verb, call: &Call, pending: &mut PendingWri
         record(&mut store)?;
     }
     let outcome = perform(&mut store, verb, call, pending);
+    let outcome = outcome.map(|(code, document)| (code, shown(&store, &call.target, document)));
     server.settle(&mut store);
     if is_write {
         record(&mut store)?;
     }
     outcome
+}
+
+/// A document of stored objects in the version of the request. What a deletion has just ended is no longer served.
+fn shown(store: &Store, target: &Target, document: Document) -> Document {
+    match read::collection(store, &target.resource) {
+        Ok(collection) => collection.shown_document(&target.resource, document),
+        Err(_) => document,
+    }
 }
 
 /// Records all changes. A write whose changes cannot be recorded may still be recorded later, as after a timeout of etcd.
@@ -301,8 +323,10 @@ fn list_or_watch(server: &ApiServer, call: &Call) -> Result<Answer> {
         let watch = Watch::start(server, &target.resource, &target.namespace, options, call.output)?;
         return Ok(Answer::Watch(Box::new(watch)));
     }
-    let list = read::list(&server.store(), target, &options)?;
-    let document = table::transform(&target.resource, Document::List(list), call.output, server.now())?;
+    let store = server.store();
+    let document = shown(&store, target, Document::List(read::list(&store, target, &options)?));
+    drop(store);
+    let document = table::transform(&target.resource, document, call.output, server.now())?;
     Ok(Answer::Document(StatusCode::OK, document, call.output))
 }
 

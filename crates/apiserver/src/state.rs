@@ -12,10 +12,9 @@ use axum::body::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::kinds;
+use super::kinds::{self, Versions};
 use super::meta;
 use super::object::{Entry, Object};
-use super::registry::Resource;
 use super::store::{Change, ChangeKind, Collection, DEFINITIONS, Dependents, Id, RECENT, Store, key_of};
 
 /// The collection whose objects expire.
@@ -185,7 +184,7 @@ impl Store {
                 return Err(format!("one of the {collection} has no name"));
             }
             if collection == DEFINITIONS {
-                brought.push(kinds::custom(&tree).map_err(|error| error.to_string())?);
+                brought.push(kinds::versions(&tree).map_err(|error| error.to_string())?);
             }
             let id = Id { collection, key: key_of(&tree) };
             expiry.start(&id, revision_of(&tree), last_write(&tree).unwrap_or(now));
@@ -198,13 +197,19 @@ impl Store {
         }
         expiry.writes.make_contiguous().sort();
         let is_served = |name: &str| {
-            self.collections.contains_key(name) || brought.iter().any(|kind: &Resource| kind.qualified_name() == name)
+            self.collections.contains_key(name)
+                || brought.iter().any(|kind: &Versions| kind.stored.qualified_name() == name)
         };
         if let Some((id, _)) = entries.iter().find(|(id, _)| !is_served(&id.collection)) {
             return Err(format!("it holds {}, which are not served", id.collection));
         }
-        for resource in brought {
-            self.register(resource);
+        for versions in brought {
+            let name = versions.stored.qualified_name();
+            self.register_versions(versions);
+            // What is loaded may be older than the last change of the definition.
+            if let Some(collection) = self.collections.get_mut(&name) {
+                collection.is_redefined = true;
+            }
         }
         for collection in self.collections.values_mut() {
             collection.objects.clear();

@@ -16,7 +16,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::kinds;
+use super::kinds::{self, Versions};
 use super::meta;
 use super::object::{Entry, Object};
 use super::registry::Resource;
@@ -64,8 +64,12 @@ pub struct Change {
 /// All objects of one kind.
 #[derive(Debug)]
 pub struct Collection {
-    /// The kind.
+    /// The kind, in the version in which its objects are stored.
     pub resource: Arc<Resource>,
+    /// The versions that clients see.
+    pub served: Vec<Arc<Resource>>,
+    /// Whether objects may have been stored before the definition was as it is.
+    pub is_redefined: bool,
     /// The objects by `namespace/name`, whose byte order is the order of lists.
     pub objects: Sorted<Entry>,
     /// The changes after `forgotten`, oldest first.
@@ -178,9 +182,16 @@ pub fn timestamp(at: DateTime<Utc>) -> Value {
 }
 
 impl Collection {
-    fn new(resource: Resource, revision: u64) -> Self {
-        let (resource, changed) = (Arc::new(resource), Arc::default());
-        Self { resource, objects: Sorted::default(), history: VecDeque::new(), forgotten: revision, changed }
+    fn new(resource: Arc<Resource>, revision: u64) -> Self {
+        Self {
+            resource,
+            served: Vec::new(),
+            is_redefined: false,
+            objects: Sorted::default(),
+            history: VecDeque::new(),
+            forgotten: revision,
+            changed: Arc::default(),
+        }
     }
 
     /// Notifies of every later change.
@@ -269,18 +280,28 @@ impl Store {
         }
     }
 
-    /// Adds a kind. A kind that is already served takes the new resource and keeps its objects.
+    /// Adds a kind of one version. A kind that is already served takes the new resource and keeps its objects.
     pub fn register(&mut self, resource: Resource) {
-        let revision = self.revision;
-        let collection = self.collections.entry(resource.qualified_name());
-        collection
-            .and_modify(|collection| collection.resource = Arc::new(resource.clone()))
-            .or_insert_with(|| Collection::new(resource, revision));
+        self.register_versions(Versions { served: vec![resource.clone()], stored: resource });
+    }
+
+    /// Adds a kind, as [`Store::register`] does.
+    pub fn register_versions(&mut self, versions: Versions) {
+        let (stored, revision) = (Arc::new(versions.stored), self.revision);
+        let collection = self.collections.entry(stored.qualified_name());
+        let collection = collection.or_insert_with(|| Collection::new(Arc::clone(&stored), revision));
+        let old = &collection.resource;
+        // The schemas of native kinds are large, and never change.
+        collection.is_redefined |= !stored.strategy.is_native()
+            && !Arc::ptr_eq(old, &stored)
+            && (old.version != stored.version || old.strategy.schema() != stored.strategy.schema());
+        collection.resource = stored;
+        collection.served = versions.served.into_iter().map(Arc::new).collect();
         self.tell_served();
     }
 
     fn tell_served(&mut self) {
-        self.served = self.collections.values().map(|collection| Arc::clone(&collection.resource)).collect();
+        self.served = self.collections.values().flat_map(|collection| collection.served.iter().cloned()).collect();
     }
 
     /// Removes a kind that has no objects left; its watches end.
@@ -323,6 +344,9 @@ impl Store {
     pub fn put(&mut self, id: &Id, mut object: Value) -> Arc<Object> {
         self.revision += 1;
         meta::set(&mut object, "resourceVersion", self.revision.to_string().into());
+        if let Some(collection) = self.collections.get(&id.collection) {
+            object = collection.stored(object);
+        }
         let object = Object::new(object);
         let entry = Entry::Whole(Arc::clone(&object));
         let collection = self.collections.get_mut(&id.collection);
@@ -336,9 +360,9 @@ impl Store {
         self.record(id, Change { revision: self.revision, kind, key: id.key.clone(), object: entry, previous });
         // A definition that cannot be served was rejected before.
         if id.collection == DEFINITIONS
-            && let Ok(resource) = kinds::custom(&object)
+            && let Ok(versions) = kinds::versions(&object)
         {
-            self.register(resource);
+            self.register_versions(versions);
         }
         self.dirty.push_back(id.clone());
         if !meta::owners(&object).is_empty() && !meta::is_deleting(&object) {

@@ -114,7 +114,8 @@ impl Watch {
                 let inside =
                     collection.objects.range(&self.prefix).take_while(|(key, _)| key.starts_with(&self.prefix));
                 let entries = inside.map(|(_, entry)| entry);
-                self.initial = entries.filter(|entry| self.options.selects(entry, &self.resource)).cloned().collect();
+                let selected = entries.filter(|entry| self.options.selects(entry, &self.resource));
+                self.initial = selected.map(|entry| collection.shown(&self.resource, entry)).collect();
                 self.mark_initial_end = self.options.bookmarks;
                 self.seen = current;
             }
@@ -220,7 +221,7 @@ impl Watch {
             if change.key.starts_with(&self.prefix)
                 && let Some((kind, entry)) = self.view(change)
             {
-                self.event(&mut lines, kind, &entry);
+                self.event(&mut lines, kind, &collection.shown(&self.resource, &entry));
             }
         }
         self.seen = self.seen.max(store.revision);

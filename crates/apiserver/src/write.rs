@@ -288,7 +288,7 @@ pub fn update(store: &mut Store, call: &Call, pending: &mut PendingWrite) -> Res
     check_name(target, &object)?;
     pending.warnings.extend(meta::dedup_owners(&mut object));
     let id = super::read::id(target);
-    let Some(old) = store.get(&id) else {
+    let Some(old) = super::read::current(store, target) else {
         if !target.resource.strategy.allow_create_on_update() {
             return Err(status::not_found(&target.resource.qualified(), &target.name));
         }

@@ -298,6 +298,36 @@ async fn slot_whose_job_may_have_been_deleted_starts_on_request_only() {
     assert_eq!(cluster.backfilled(), names());
 }
 
+/// Its first Job ran, the process died, and the Job is gone. Of a CronJob that is handed over, the in-tree controller prunes it.
+#[tokio::test(start_paused = true)]
+async fn first_slot_of_a_backfill_starts_again_only_where_this_controller_keeps_its_job() {
+    let handed_over = (json!({ "cronjob-controller.dev/managed": "true" }), json!({ "suspend": true }));
+    let rows = [("handed over", handed_over, 0), ("its own", (json!({}), json!({})), 1)];
+    for (sentence, (annotations, spec), started) in rows {
+        let cluster = Cluster::annotated(ControllerKind::CronJob, &annotations, spec, usual).await;
+        let mut creates = 0;
+        cluster.wire.judge(move |ask| {
+            creates += usize::from(ask.is(Verb::Create, "jobs"));
+            if creates == 1 { Fate::AnswerLost } else { Fate::Pass }
+        });
+        let mut asked = request();
+        asked.question.to = Given::Instant(time("2026-03-02T08:00:00Z"));
+        assert!(cluster.call(&asked).await.0.is_err(), "{sentence}");
+        cluster.wire.calm();
+        cluster.world.pass(Duration::from_secs(60)).await;
+        let name = &names()[0];
+        assert_eq!(cluster.backfilled(), [name.clone()], "{sentence}");
+        cluster.world.write("DELETE", &format!("{JOBS}/{name}"), &Value::Null).await;
+        let (answer, _) = cluster.call(&asked).await;
+        assert_eq!(answer.unwrap().is_good, started == 1, "{sentence}");
+        assert_eq!(
+            cluster.world.list(JOBS).await.iter().filter(|job| job["metadata"]["name"] == **name).count(),
+            started,
+            "{sentence}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn suspension_stops_it_and_the_same_command_continues() {
     let cluster = Cluster::new(json!({}), usual).await;

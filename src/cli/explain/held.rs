@@ -139,7 +139,7 @@ impl Case<'_> {
 
     /// What a resumed CronJob does, of which that is the sync.
     fn what_follows(&self, resumed: &Rehearsal) -> Resumption {
-        match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
+        match (resumed.starts(), resumed.settlement.outcome.requeue_at()) {
             (Some((_, slot)), _) => Resumption::Starts(self.moment(*slot)),
             (None, Some(next)) => Resumption::Waits(self.moment(next)),
             (None, None) => Resumption::Never,
@@ -245,7 +245,7 @@ impl Case<'_> {
     /// When the next run is due, or a waiting one starts.
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
         let limits = self.cron_job.limits();
-        let next = self.sync.settlement.outcome.next_slot()?.max(self.now);
+        let next = self.sync.settlement.outcome.requeue_at()?.max(self.now);
         // The controller also comes back to look at a Job that will be stuck by then, or at a slot whose time to start ends.
         let comes_back =
             limits.stuck_after.is_some_and(|stuck| !stuck.delete) || limits.replace_waits || limits.backlog == Some(0);

@@ -70,6 +70,19 @@ async fn socket_gives_up_what_it_cannot_deliver_within_the_time_that_the_lease_l
     assert_eq!(given, Some(LONGEST_IN_SOCKET / 2));
 }
 
+/// A watch sends nothing, so a server that is gone without a word would be found after minutes.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn connection_on_which_nothing_comes_is_probed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server: http::Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let connection = tcp().oneshot(server).await.unwrap();
+    let socket = socket2::SockRef::from(connection.inner());
+    assert!(socket.keepalive().unwrap());
+    let times = (socket.tcp_keepalive_time().unwrap(), socket.tcp_keepalive_interval().unwrap());
+    assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(5)));
+}
+
 #[tokio::test]
 #[allow(clippy::type_complexity)] // A table's row.
 async fn the_servers_address_comes_from_the_right_place() {

@@ -198,7 +198,7 @@ async fn a_view_is_believed_once_it_was_confirmed_in_this_epoch_and_until_a_read
         for step in steps {
             match step {
                 Read(epoch) => memories.confirmed(&cached, *epoch),
-                NotFound => memories.not_found(&cached.name),
+                NotFound => memories.doubt(&cached.name),
                 Written => memories.settled(&cached, Some(&cached), Edits::default()),
                 Forget => memories.forget(&cached.name),
             }

@@ -30,7 +30,7 @@ pub struct Conclusion<'a> {
     outcome: Outcome,
     /// Whether the status and the history are left to a later sync.
     is_put_off: bool,
-    /// Whether the API server refused the create for good; `None` without a create.
+    /// Whether the API server refused the create because of the object or its namespace; `None` without a create.
     is_refused: Option<bool>,
     /// The slot for which running Jobs were to be deleted.
     deleted_for: Option<DateTime<Utc>>,
@@ -58,7 +58,7 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
         if sync.draft.verdict == Verdict::Open { &[] } else { &[FROZEN, HANDED_OVER, PAUSED, RUN_STUCK] };
     sync.draft.keep_recent_events(&sync.observation.recalled.memo.recent_events, sync.now, news);
     let settles_later = sync.fired && sync.observation.settle_later;
-    let outcome = if settles_later { Outcome::SettleLater { next: outcome.next_slot() } } else { outcome };
+    let outcome = if settles_later { Outcome::SettleLater { next: outcome.requeue_at() } } else { outcome };
     // After an overtaking, the version to patch may be outdated, so the edits are left to the sync of the next version.
     let is_put_off = settles_later || attempted.is_overtaken;
     let is_refused = attempted.create.as_ref().map(|reply| match reply {
@@ -75,9 +75,9 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
 }
 
 impl Conclusion<'_> {
-    /// The CronJob's next slot, by which the sync ends.
-    pub fn next_slot(&self) -> Option<DateTime<Utc>> {
-        self.outcome.next_slot()
+    /// When to look at the CronJob next, by which the sync ends.
+    pub fn requeue_at(&self) -> Option<DateTime<Utc>> {
+        self.outcome.requeue_at()
     }
 
     /// Ends the sync with the answers to the deletions of [`Self::prune_first`].

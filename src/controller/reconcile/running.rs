@@ -266,13 +266,17 @@ impl Sync<'_> {
         self.wait_until(next, schedule)
     }
 
-    /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.
+    /// No slot may be due because the last one's starting deadline has passed: such slots are not found as those to start.
     pub(super) fn nothing_due(&mut self, schedule: &Evaluation<'_>) -> Verdict {
         if self.draft.base.spec.starting_deadline_seconds.is_none() {
             return Verdict::NothingDue;
         }
         let found = self.find_starts(schedule, false).ok().and_then(|found| found.most_recent);
         let Some(slot) = found else { return Verdict::NothingDue };
+        // Its create has no answer, so it may have its Job.
+        if self.observation.recalled.pending_create.is_some_and(|pending| pending.slot == slot) {
+            return Verdict::Open;
+        }
         let blocker = self.blocker(slot);
         if blocker.is_none() && self.waited_to_replace() {
             self.hourly_event(EventType::Warning, "MissSchedule", missed_schedule(slot));
@@ -319,6 +323,6 @@ impl Sync<'_> {
     fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Evaluation<'_>) -> Outcome {
         let outcome = self.wait_for_next_slot(schedule);
         let Some(time) = time.filter(|time| *time > self.now) else { return outcome };
-        Outcome::Requeue(outcome.next_slot().map_or(time, |next| next.min(time)))
+        Outcome::Requeue(outcome.requeue_at().map_or(time, |next| next.min(time)))
     }
 }

@@ -7,6 +7,7 @@ mod pairs;
 mod policies;
 mod publish;
 mod script;
+mod taken;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
 use crate::controller::messages::PASSED_OVER;
 use crate::controller::observation::{CreateReply, Observation, Ownership, PendingCreate};
-use crate::controller::plan::{Failure, Lookup, Memo, Outcome, RecentEvent, Settlement};
+use crate::controller::plan::{Failure, Lookup, Memo, Outcome, RecentEvent, Settlement, Verdict};
 use crate::controller::status::Draft;
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 use script::{Case, Plan, reconcile};
@@ -594,6 +595,44 @@ fn next_step(observation: &Case, at: &str) -> String {
             Some(slot) => format!("wait until {}", slot.format("%H:%M:%S")),
             None => format!("{:?}", settlement.outcome),
         },
+    }
+}
+
+/// The create for 10:00 was sent and has no answer, beside a Job of 09:00; it is 11:00:05. The policy was changed meanwhile.
+#[test]
+fn a_create_is_repeated_under_replace_once_what_runs_was_deleted() {
+    let old = job("report-29540700", "old", made_by_controller("2026-03-02T09:00:00Z"));
+    let spec = json!({ "concurrencyPolicy": "Replace" });
+    let active = json!([reference("report-29540700", "old")]);
+    let cron_job =
+        cron_job(json!({ "spec": spec, "status": { "active": active, "lastScheduleTime": "2026-03-02T09:00:00Z" } }));
+    let mut observation = observe(&cron_job, &[&old]);
+    observation.recalled.pending_create = Some(unanswered(SLOT, Some(TimeDelta::seconds(20))));
+    assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), "read report-29540700");
+    observation.learn_job(old.name.clone(), Ok(Arc::clone(&old)));
+    assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), "delete report-29540700");
+}
+
+/// The deadline of 10:00 has passed. A metric and an alert say of a skipped slot that it has no Job.
+#[test]
+fn a_slot_whose_create_has_no_answer_is_not_skipped_for_its_deadline() {
+    let cron_job = cron_job(json!({ "spec": { "startingDeadlineSeconds": 30 } }));
+    let rows = [
+        ("no create", None, Some("deadline")),
+        ("of the slot", Some(SLOT), None),
+        ("of another", Some("2026-03-02T09:00:00Z"), Some("deadline")),
+    ];
+    for (sentence, slot, want) in rows {
+        let mut observation = observe(&cron_job, &[]);
+        observation.recalled.pending_create = slot.map(|slot| unanswered(slot, Some(TimeDelta::seconds(20))));
+        let Plan::Settle(settlement) = reconcile(&observation, time("2026-03-02T10:00:40Z")) else {
+            panic!("{sentence}")
+        };
+        let skip = match settlement.verdict {
+            Verdict::Skipped(skip) => Some(skip.as_str()),
+            _ => None,
+        };
+        assert_eq!(skip, want, "{sentence}");
     }
 }
 

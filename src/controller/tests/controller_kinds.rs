@@ -1,8 +1,8 @@
 //! Tests of the other controller kinds: the tutorial's CronJobs, and ApiExamples.
 
 use super::*;
-use crate::api::ControllerKind;
 use crate::api::batch_v1::Job;
+use crate::api::{ControllerKind, ResourceKind};
 
 const BOTH: [ControllerKind; 2] = [ControllerKind::Tutorial, ControllerKind::ApiExample];
 
@@ -238,6 +238,126 @@ async fn the_owner_of_a_cron_job_with_a_name_conflict_in_batch_is_told_once() {
     }
 }
 
+/// What happens to the tutorial's CronJob `hello` and to that of batch/v1.
+enum Step {
+    Created,
+    /// It is deleted, and created again a second later.
+    Recreated,
+    /// The same, while the watches show nothing.
+    RecreatedUnseen,
+    Suspended,
+    /// The batch/v1 CronJob of its name comes.
+    Conflict,
+    /// One of that name comes in another namespace.
+    OfOtherNamespace,
+    /// One of another name comes.
+    OfOtherName,
+    /// The batch/v1 CronJob of its name goes.
+    End,
+    /// It is edited.
+    Edited,
+    /// Two slots of `hello` come, start and are settled.
+    TwoSlots,
+    /// The watches miss what happens, and both are listed again.
+    Gap,
+    /// The process ends, and another one takes over.
+    Restart,
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_conflict_is_told_once_by_each_process_for_each_cron_job() {
+    use Step::*;
+
+    let rows: [(&str, &[Step], usize); 19] = [
+        ("there is none", &[Created, TwoSlots], 0),
+        ("one of another name", &[Created, OfOtherName, TwoSlots], 0),
+        ("one in another namespace", &[Created, OfOtherNamespace, TwoSlots], 0),
+        ("it comes, and a status is written and another", &[Created, Conflict, TwoSlots, TwoSlots], 1),
+        ("it is there before the CronJob", &[Conflict, Created, TwoSlots], 1),
+        ("it comes while the CronJob is suspended", &[Created, Suspended, Conflict, TwoSlots], 1),
+        ("it is edited", &[Created, Conflict, Edited, TwoSlots, Edited], 1),
+        ("it ends", &[Created, Conflict, End, TwoSlots], 1),
+        ("it ends and comes again", &[Created, Conflict, TwoSlots, End, TwoSlots, Conflict, TwoSlots], 1),
+        ("the watches break", &[Created, Conflict, Gap, TwoSlots], 1),
+        ("the CronJob is created again", &[Created, Conflict, Recreated, TwoSlots], 2),
+        ("it is created again unseen", &[Created, Conflict, TwoSlots, RecreatedUnseen, TwoSlots], 2),
+        ("it is created again after the conflict's end", &[Created, Conflict, End, Recreated, TwoSlots], 1),
+        (
+            "it is created again after the conflict's end, and the conflict comes again",
+            &[Created, Conflict, End, Recreated, TwoSlots, Conflict, TwoSlots],
+            2,
+        ),
+        (
+            "it is created again, and the conflict ends and comes again",
+            &[Created, Conflict, Recreated, TwoSlots, End, Conflict, TwoSlots],
+            2,
+        ),
+        ("it is created again twice", &[Created, Conflict, Recreated, Recreated, TwoSlots], 3),
+        ("a restart", &[Created, Conflict, TwoSlots, Restart, TwoSlots], 2),
+        ("a restart after the conflict's end", &[Created, Conflict, TwoSlots, End, Restart, TwoSlots], 1),
+        (
+            "a restart, and the conflict ends and comes again",
+            &[Created, Conflict, TwoSlots, Restart, End, Conflict, TwoSlots],
+            2,
+        ),
+    ];
+    let path = format!("{}/hello", ControllerKind::Tutorial.parent.path(Some("default")));
+    let batch = format!("{CRON_JOBS}/hello");
+    let suspended = |name: &str| cron_job(name, json!({ "suspend": true }));
+    for (sentence, steps, want) in rows {
+        let mut world = World::of(ControllerKind::Tutorial, "2026-03-02T09:59:30Z", |_| None).await;
+        let mut stop = world.work(1).drop_guard();
+        for (number, step) in steps.iter().enumerate() {
+            match step {
+                Created => drop(world.create_cron_job("hello", json!({})).await),
+                Recreated => {
+                    world.write("DELETE", &path, &Value::Null).await;
+                    world.pass(seconds(1)).await;
+                    world.create_cron_job("hello", json!({})).await;
+                }
+                RecreatedUnseen => {
+                    let mut new = world.get("hello").await;
+                    new["metadata"] = json!({ "name": "hello" });
+                    new["status"] = Value::Null;
+                    world
+                        .gap(async || {
+                            world.request("DELETE", &path, &Value::Null).await.unwrap();
+                            world.request("POST", path.trim_end_matches("/hello"), &new).await.unwrap();
+                        })
+                        .await;
+                }
+                Suspended => drop(world.write("PATCH", &path, &json!({ "spec": { "suspend": true } })).await),
+                Conflict => drop(world.write("POST", CRON_JOBS, &suspended("hello")).await),
+                OfOtherName => drop(world.write("POST", CRON_JOBS, &suspended("other")).await),
+                OfOtherNamespace => {
+                    let namespace = json!({ "metadata": { "name": "other" } });
+                    world.write("POST", "/api/v1/namespaces", &namespace).await;
+                    let path = "/apis/batch/v1/namespaces/other/cronjobs";
+                    world.write("POST", path, &suspended("hello")).await;
+                }
+                End => drop(world.write("DELETE", &batch, &Value::Null).await),
+                Edited => {
+                    let labels = json!({ "metadata": { "labels": { "edit": number.to_string() } } });
+                    world.write("PATCH", &path, &labels).await;
+                    world.write("PATCH", &path, &json!({ "spec": { "failedJobsHistoryLimit": number } })).await;
+                }
+                TwoSlots => world.pass(seconds(120)).await,
+                Gap => world.gap(async || {}).await,
+                Restart => {
+                    drop(stop);
+                    world.pass(seconds(1)).await;
+                    world = world.successor().await;
+                    stop = world.work(1).drop_guard();
+                }
+            }
+        }
+        // The Events follow.
+        world.pass(seconds(10)).await;
+        let told = world.reasons().await.iter().filter(|reason| *reason == "AmbiguousName").count();
+        assert_eq!(told, want, "{sentence}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn controllers_of_all_controller_kinds_side_by_side_leave_each_others_children_alone() {
     let world =
@@ -270,16 +390,18 @@ async fn a_zone_in_the_schedule_is_warned_of_where_there_is_a_field_for_it() {
     }
 }
 
-/// The Event is about the object that cannot be read, whatever its owner is.
+/// The Event is about the object that cannot be read, whatever its owner is. Only the log tells of a Namespace, whose CronJobs wait.
 #[tokio::test(start_paused = true)]
 async fn a_malformed_object_of_any_kind_is_counted_and_told_of_as_what_it_is() {
     for controller_kind in [ControllerKind::CronJob, ControllerKind::Tutorial, ControllerKind::ApiExample] {
         let child = controller_kind.child_name("c", time("2026-03-02T10:00:00Z"));
+        let annotations = json!({ "cronjob-controller.dev/not-before": 5 });
         let rows = [
-            (controller_kind.parent, "c", json!({ "spec": { "schedule": 5 } })),
-            (controller_kind.child, &*child, json!({ "status": { "startTime": 5 } })),
+            (controller_kind.parent, "c", json!({ "spec": { "schedule": 5 } }), 1),
+            (controller_kind.child, &*child, json!({ "status": { "startTime": 5 } }), 1),
+            (ResourceKind::NAMESPACE, "default", json!({ "metadata": { "annotations": annotations } }), 0),
         ];
-        for (kind, name, patch) in rows {
+        for (kind, name, patch, told_of) in rows {
             let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
             world.create_cron_job("c", json!({})).await;
             let stop = world.work(1);
@@ -294,9 +416,10 @@ async fn a_malformed_object_of_any_kind_is_counted_and_told_of_as_what_it_is() {
             let want = json!([kind.api_version(), kind.kind, name]);
             let objects: Vec<_> =
                 told.iter().map(|object| json!([object["apiVersion"], object["kind"], object["name"]])).collect();
-            assert_eq!(objects, [want], "{controller_kind}");
+            assert_eq!(objects, vec![want; told_of], "{controller_kind}");
             let counted = &world.controller.parts.metrics.malformed_objects_total;
-            assert_eq!(counted.with_label_values(&[kind.kind]).get(), 1, "{controller_kind}: {}", kind.kind);
+            let count = counted.with_label_values(&[kind.kind]).get();
+            assert_eq!(count, told_of as u64, "{controller_kind}: {}", kind.kind);
         }
     }
 }

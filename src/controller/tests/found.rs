@@ -178,6 +178,28 @@ async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_w
     }
 }
 
+/// The answer to the deletion comes when the deadline has passed. Upstream creates the Job then, too.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_deleted_for_a_slot_is_followed_by_the_slots_job_whatever_the_deadline() {
+    let world = working(json!({ "concurrencyPolicy": "Replace", "startingDeadlineSeconds": 3 })).await;
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    world.wire.answer_late(Verb::Delete, "jobs", seconds(5));
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    let left: Vec<_> = world.list(JOBS).await.iter().map(|job| job["metadata"]["name"].clone()).collect();
+    assert_eq!(left, ["c-29540762"]);
+}
+
+/// The watch of CronJobs shows none of what the server has.
+#[tokio::test(start_paused = true)]
+async fn a_status_that_meets_another_version_is_a_reason_to_read_before_the_next_start() {
+    let world = working(json!({})).await;
+    world.pass(seconds(5)).await;
+    world.wire.silence("cronjobs");
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "concurrencyPolicy": "Forbid" } })).await;
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    assert_eq!(world.list(JOBS).await.len(), 1, "the first still runs");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_asks_to_be_left_alone_for_a_day_is_asked_again_after_a_minute() {
     let world = working(json!({ "schedule": "1 10 * * *" })).await;

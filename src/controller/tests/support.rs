@@ -343,7 +343,7 @@ fn job_spec() -> Value {
     json!({ "template": { "spec": { "restartPolicy": "Never", "containers": containers } } })
 }
 
-async fn request(server: &ApiServer, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
+pub async fn request(server: &ApiServer, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
     let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
     let method: Method = method.parse().unwrap();

@@ -52,7 +52,7 @@ proptest! {
                     lanes.push(write(object, pushed));
                     pushed += 1;
                 }
-                Step::Next => taken.extend(lanes.next()),
+                Step::Next => taken.extend(lanes.next(16)),
                 Step::Done(which) if !taken.is_empty() => {
                     let write = taken.remove(which % taken.len());
                     lanes.done(&write.object);
@@ -79,7 +79,7 @@ proptest! {
         // Every pending write comes out in the end.
         lanes.wake_all();
         loop {
-            taken.extend(lanes.next());
+            taken.extend(lanes.next(16));
             let Some(write) = taken.pop() else { break };
             lanes.done(&write.object);
             finished.push(write);
@@ -91,4 +91,29 @@ proptest! {
             prop_assert!(of_object.map(number).is_sorted());
         }
     }
+}
+
+/// Four places; each object has one write.
+#[test]
+fn namespaces_that_are_slow_leave_a_quarter_of_the_places_to_others() {
+    let of = |namespace: &str, object: u8| {
+        let mut write = write(object, 0);
+        write.event.namespace = namespace.into();
+        write
+    };
+    let mut lanes = Lanes::default();
+    (0..10).for_each(|object| lanes.push(of("hangs", object)));
+    let mut out: Vec<Write> = (0..4).filter_map(|_| lanes.next(4)).collect();
+    assert_eq!(out.len(), 4, "nothing is known");
+    for write in &mut out {
+        lanes.answered(write, SLOW);
+        lanes.done(&write.object);
+    }
+    (10..12).for_each(|object| lanes.push(of("calm", object)));
+    let mut out: Vec<Write> = std::iter::from_fn(|| lanes.next(4)).collect();
+    let namespaces: Vec<&str> = out.iter().map(|write| &*write.event.namespace).collect();
+    assert_eq!(namespaces, ["calm", "calm", "hangs", "hangs", "hangs"]);
+    lanes.answered(&mut out[2], Duration::from_millis(5));
+    lanes.done(&out[2].object);
+    assert_eq!(std::iter::from_fn(|| lanes.next(4)).count(), 3, "it is answered again");
 }

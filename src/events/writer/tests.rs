@@ -201,6 +201,28 @@ async fn what_exceeds_an_objects_budget_is_dropped_and_counted() {
     assert_eq!(world.discarded(), [(discard::SPAM_FILTER, 5)]);
 }
 
+/// A hundred Events of a namespace whose webhook hangs, and then one of another.
+#[tokio::test(start_paused = true)]
+async fn events_of_a_namespace_that_hangs_delay_no_others_for_longer_than_one_try() {
+    let config = Config { max_in_flight: 8, request_timeout: Duration::from_secs(4), ..plain() };
+    let world = World::new(config, |call, _| {
+        let is_hung = call.event.involved_object.name.starts_with("hung");
+        (if is_hung { Duration::from_secs(60) } else { Duration::ZERO }, Ok(()))
+    });
+    let record = |namespace: &str, name: &str| {
+        let mut about = cron_job(name);
+        about.namespace = namespace.into();
+        world.recorder.event(&about, EventType::Normal, "R", "m".into());
+    };
+    (0..100).for_each(|number| record("hangs", &format!("hung{number}")));
+    world.pass(1).await;
+    record("calm", "calm");
+    world.pass(60).await;
+    let calls = world.sink.calls.lock();
+    let calm = calls.iter().find(|call| call.event.involved_object.name.starts_with("calm")).unwrap();
+    assert_eq!(calm.after.as_secs(), 4);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_drops_the_newest_counts_them_and_never_blocks() {
     let config = Config { max_queued: 5, max_pending: 3, max_in_flight: 1, ..plain() };
@@ -354,7 +376,7 @@ async fn an_objects_events_are_written_in_order_and_few_at_a_time() {
 async fn events_wait_while_the_queue_is_busy_and_then_go_one_at_a_time() {
     let busy = Arc::new(AtomicBool::new(true));
     let asked = Arc::clone(&busy);
-    let answer = |_: &Call, _| (Duration::from_secs(1), Ok(()));
+    let answer = |_: &Call, _| (Duration::from_millis(999), Ok(()));
     let world = World::with(config(), answer, |task| task.yielding_to(move || asked.load(Ordering::Relaxed)));
     for name in ["a", "b", "c", "d", "e", "f"] {
         world.record(name, "R", "m");

@@ -63,6 +63,7 @@ struct Ready {
 struct Model {
     now: Instant,
     limit: usize,
+    widest: usize,
     groups: Vec<ModelGroup>,
     /// In the order in which they came to their lanes.
     ready: Vec<Ready>,
@@ -112,7 +113,8 @@ impl Model {
             Standing::Returning | Standing::Unproven => leaves_some && unknown < 1.max(free / 2),
         };
         is_admitted
-            && processing - slow.saturating_sub(self.limit - reserve) < self.limit
+            && processing - slow + slow.min(if self.limit > 3 { self.limit - reserve } else { self.limit / 2 })
+                < self.limit
             && own.processing.len() < own.limit.unwrap_or(usize::MAX)
     }
 
@@ -205,7 +207,7 @@ impl Model {
         if group.keys == 0 {
             let stays_slow = group.last.is_some_and(|took| took >= UNANSWERED);
             let is_prompt = group.last.map_or(group.was_prompt, |took| took < UNANSWERED);
-            let was_prompt = is_prompt && held_by_others > 0;
+            let was_prompt = is_prompt && (held_by_others > 0 || self.limit < self.widest);
             group.idle_since = (stays_slow || was_prompt).then_some(self.now);
             group.last = group.last.filter(|_| stays_slow);
             group.was_prompt = was_prompt;
@@ -221,6 +223,7 @@ fn play(moves: Vec<Move>) {
     let mut model = Model {
         now,
         limit: 8,
+        widest: 8,
         groups,
         ready: Vec::new(),
         dirty: BTreeMap::new(),
@@ -249,6 +252,7 @@ fn play(moves: Vec<Move>) {
             Move::Limit(limit) => {
                 queue.order().set_limit(limit);
                 model.limit = limit;
+                model.widest = model.widest.max(limit);
             }
             Move::GroupLimit(group, limit) => {
                 queue.order().set_group_limit(NAMES[group], limit);
@@ -365,6 +369,47 @@ fn smaller_limit_does_not_stop_other_groups_until_slow_keys_have_ended() {
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
     queue.done(&(1, 1), || now + Duration::from_millis(5));
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
+}
+
+/// Keys of one group hang, and then the limit falls: of a group that is prompt, one key at a time goes on at least.
+#[test]
+fn however_small_the_limit_becomes_what_hangs_does_not_stop_other_groups() {
+    for limit in [1, 2, 3, 4, 5, 8] {
+        let start = Instant::now();
+        let now = start + UNANSWERED;
+        let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+        queue.order().set_limit(16);
+        queue.add((1, 0), Priority::High, start);
+        assert_eq!(drain(&mut queue, start), [0, 1, 0, 0, 0], "{limit}");
+        (0..8).for_each(|key| _ = queue.add((0, key), Priority::High, start));
+        let hung = drain(&mut queue, start)[0];
+        assert!(hung > 4, "{limit}: {hung}");
+        queue.done(&(1, 0), || start + Duration::from_millis(5));
+        queue.order().set_limit(limit);
+        // It has no other key meanwhile, so it returns each time.
+        for key in 1..4 {
+            queue.add((1, key), Priority::High, now);
+            assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0], "{limit}: key {key}");
+            queue.done(&(1, key), || now + Duration::from_millis(5));
+        }
+    }
+}
+
+/// The server refuses all keys of two groups, which leave; then one of them hangs, with a limit of one.
+#[test]
+fn group_whose_keys_were_all_refused_returns_beside_one_that_hangs() {
+    let start = Instant::now();
+    let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+    queue.order().set_limit(16);
+    (0..2).for_each(|group| _ = queue.add((group, 0), Priority::High, start));
+    assert_eq!(drain(&mut queue, start), [1, 1, 0, 0, 0]);
+    queue.order().set_limit(1);
+    (0..2).for_each(|group| _ = queue.done(&(group, 0), || start + Duration::from_millis(5)));
+    queue.add((0, 1), Priority::High, start);
+    assert_eq!(drain(&mut queue, start), [1, 0, 0, 0, 0]);
+    queue.add((1, 1), Priority::High, start);
+    assert_eq!(drain(&mut queue, start), [0; 5], "the limit is reached");
+    assert_eq!(drain(&mut queue, start + UNANSWERED), [0, 1, 0, 0, 0]);
 }
 
 #[test]

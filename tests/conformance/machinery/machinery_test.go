@@ -4,28 +4,13 @@
 package machinery
 
 import (
-	"flag"
-	"os"
 	"testing"
 
-	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/gomega"
 	_ "k8s.io/kubernetes/test/e2e/apimachinery"
-	"k8s.io/kubernetes/test/e2e/framework"
-	"k8s.io/kubernetes/test/e2e/framework/config"
+
+	"cronjob-controller/tests/conformance/suite"
 )
 
-func TestMain(m *testing.M) {
-	config.CopyFlags(config.Flags, flag.CommandLine)
-	framework.RegisterCommonFlags(flag.CommandLine)
-	framework.RegisterClusterFlags(flag.CommandLine)
-	flag.Parse()
-	framework.AfterReadingAllFlags(&framework.TestContext)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { suite.Main(m) }
 
-func TestMachinery(t *testing.T) {
-	gomega.RegisterFailHandler(framework.Fail)
-	suite, reporter := framework.CreateGinkgoConfig()
-	ginkgo.RunSpecs(t, "Upstream's end-to-end specs", suite, reporter)
-}
+func TestMachinery(t *testing.T) { suite.Run(t) }

@@ -155,7 +155,7 @@ func main() {
 		corev1.ServiceAccount{}, flowcontrolv1.FlowSchema{}, flowcontrolv1.PriorityLevelConfiguration{},
 		networkingv1.NetworkPolicy{}, policyv1.PodDisruptionBudget{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{},
 		rbacv1.Role{}, rbacv1.RoleBinding{}, appsv1.DaemonSet{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
-		autoscalingv2.HorizontalPodAutoscaler{}, corev1.PersistentVolumeClaim{}, networkingv1.Ingress{},
+		autoscalingv2.HorizontalPodAutoscaler{}, corev1.PersistentVolumeClaim{}, corev1.PodTemplate{}, networkingv1.Ingress{},
 		apiextensionsv1.CustomResourceDefinition{},
 	} {
 		visit(reflect.TypeOf(object))

@@ -1,11 +1,14 @@
 //! Kinds that a CustomResourceDefinition defines.
 //!
-//! Guarantees: the server applies the definition (schema, columns, names, the status subresource). It rejects a definition with
-//! a part that is neither applied nor among the two that [`warnings`] names: CEL rules that are not judged and the `scale` subresource. Objects are pruned, defaulted and validated by the
-//! schema, their metadata by the common rules. If the status is a subresource, it changes through `/status` only, and
-//! everything else only through the main endpoint. The generation counts changes of everything else except the metadata.
+//! Guarantees: the server applies the definition (schema, columns, names, versions, the status subresource). It rejects a
+//! definition with a part that is neither applied nor among the two that [`warnings`] names: CEL rules that are not judged and the
+//! `scale` subresource. Objects are pruned, defaulted and validated by the schema, their metadata by the common rules. If the status
+//! is a subresource, it changes through `/status` only, and everything else only through the main endpoint. The generation counts
+//! changes of everything else except the metadata.
 //!
-//! Known differences: a definition has one version. There is no `scale` and no selectable field. CEL rules are applied where `cel` judges them. Field managers own lists as a whole, whatever the schema says.
+//! Known differences: versions are converted by their names alone, and a definition of several that names a webhook for that is
+//! rejected. There is no `scale` and no selectable field. CEL rules are applied where `cel` judges them. Field managers own lists
+//! as a whole, whatever the schema says.
 //!
 //! Matches k8s.io/apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `status_strategy.go` and
 //! `tableconvertor`.
@@ -13,13 +16,14 @@
 mod rules;
 mod schema;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use apimachinery::field::FieldError;
 use apimachinery::quoting::quote;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny};
 use serde_json::{Map, Value};
 
 use self::schema::Schema;
@@ -28,8 +32,10 @@ use super::{columns, count_if, normalize, time};
 use crate::meta;
 use crate::registry::{Column, Resource, Strategy, WrongType};
 
-/// Where a definition has its schema.
-const SCHEMA: &str = "spec.versions[0].schema.openAPIV3Schema";
+/// Where a definition has the schema of a version.
+fn schema_path(index: usize) -> String {
+    format!("spec.versions[{index}].schema.openAPIV3Schema")
+}
 
 /// Why a definition cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -42,12 +48,14 @@ pub enum DefinitionError {
         /// The cause.
         source: serde_json::Error,
     },
-    /// Only definitions of one version are served.
-    #[error("cannot serve the CustomResourceDefinition {name:?}: it has {count} versions, and one is served")]
+    /// Objects are stored in one version.
+    #[error(
+        "cannot serve the CustomResourceDefinition {name:?}: {count} of its versions are stored, and one has to be"
+    )]
     Versions {
         /// The definition's name.
         name: String,
-        /// The number of versions.
+        /// The number of versions that are stored.
         count: usize,
     },
     /// The schema is not structural.
@@ -79,6 +87,8 @@ struct Spec {
     names: Called,
     scope: Scope,
     versions: Vec<Version>,
+    #[serde(default)]
+    conversion: Value,
 }
 
 #[derive(Deserialize)]
@@ -103,11 +113,20 @@ enum Scope {
 #[serde(rename_all = "camelCase")]
 struct Version {
     name: String,
+    #[serde(default = "yes")]
+    served: bool,
+    #[serde(default = "yes")]
+    storage: bool,
     schema: Validation,
     #[serde(default)]
     subresources: Subresources,
     #[serde(default)]
     additional_printer_columns: Vec<Printer>,
+}
+
+/// A definition without these fields, which kube-apiserver requires, has one version.
+fn yes() -> bool {
+    true
 }
 
 #[derive(Default, Deserialize)]
@@ -137,21 +156,84 @@ struct Printer {
     priority: i32,
 }
 
-/// The kind that a CustomResourceDefinition defines.
+/// The versions of a kind that a CustomResourceDefinition defines.
+pub struct Versions {
+    /// The one in which objects are stored.
+    pub stored: Resource,
+    /// Those that clients see, the preferred one first.
+    pub served: Vec<Resource>,
+}
+
+/// The kind that a CustomResourceDefinition defines, in the version in which its objects are stored.
 ///
 /// # Errors
 /// When the definition is incomplete, or uses a feature that is not supported here.
 pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
+    versions(definition).map(|versions| versions.stored)
+}
+
+/// All versions of the kind that a CustomResourceDefinition defines.
+///
+/// # Errors
+/// As [`custom`].
+pub fn versions(definition: &Value) -> Result<Versions, DefinitionError> {
     let name = || definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let unreadable = |source| DefinitionError::Unreadable { name: name(), source };
     let Definition { spec } = Definition::deserialize(definition).map_err(unreadable)?;
-    let Ok([version]) = <[Version; 1]>::try_from(spec.versions) else {
-        let count = definition["spec"]["versions"].as_array().map_or(0, Vec::len);
-        return Err(DefinitionError::Versions { name: name(), count });
+    if spec.versions.len() > 1 && spec.conversion["strategy"] == "Webhook" {
+        let source = serde_json::Error::custom("spec.conversion.strategy: Webhook is not supported by this server");
+        return Err(unreadable(source));
+    }
+    let count = spec.versions.iter().filter(|version| version.storage).count();
+    let (mut stored, mut served) = (None, Vec::new());
+    for (index, version) in spec.versions.into_iter().enumerate() {
+        let (is_stored, is_served) = (version.storage, version.served);
+        let resource = resource(&spec.group, &spec.names, &spec.scope, (index, version), &name)?;
+        if is_served {
+            served.push(resource.clone());
+        }
+        if is_stored {
+            stored = Some(resource);
+        }
+    }
+    let stored = stored.filter(|_| count == 1).ok_or_else(|| DefinitionError::Versions { name: name(), count })?;
+    served.sort_by(|a, b| order(&a.version, &b.version));
+    Ok(Versions { stored, served })
+}
+
+/// The order of versions in discovery: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, and then others by name. Matches
+/// `CompareKubeAwareVersionStrings` of k8s.io/apimachinery `pkg/version`.
+pub fn order(one: &str, other: &str) -> Ordering {
+    let parts = |version: &str| {
+        let rest = version.strip_prefix('v')?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (major, rest) = rest.split_at(end);
+        let (stage, minor) = match rest {
+            "" => (2, "0"),
+            rest => {
+                let beta = rest.strip_prefix("beta").map(|minor| (1, minor));
+                beta.or_else(|| rest.strip_prefix("alpha").map(|minor| (0, minor)))?
+            }
+        };
+        Some((stage, major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
     };
+    match (parts(one), parts(other)) {
+        (None, None) => one.cmp(other),
+        (one, other) => other.cmp(&one),
+    }
+}
+
+fn resource(
+    group: &str,
+    names: &Called,
+    scope: &Scope,
+    (index, version): (usize, Version),
+    name: &dyn Fn() -> String,
+) -> Result<Resource, DefinitionError> {
     let described = version.schema.schema;
-    let schema = Schema::deserialize(&described).map_err(unreadable)?;
-    if let Some(error) = schema.structural_errors(SCHEMA).into_iter().next() {
+    let schema =
+        Schema::deserialize(&described).map_err(|source| DefinitionError::Unreadable { name: name(), source })?;
+    if let Some(error) = schema.structural_errors(&schema_path(index)).into_iter().next() {
         return Err(DefinitionError::Structure { name: name(), error });
     }
     let printers = version.additional_printer_columns.into_iter().map(|printer| {
@@ -165,14 +247,14 @@ pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
     }
     let has_status = version.subresources.status.is_some();
     Ok(Resource {
-        group: spec.group,
+        group: group.to_owned(),
         version: version.name,
-        singular: spec.names.singular.unwrap_or_else(|| spec.names.kind.to_lowercase()),
-        kind: spec.names.kind,
-        plural: spec.names.plural,
-        short_names: spec.names.short_names,
-        categories: spec.names.categories,
-        namespaced: spec.scope == Scope::Namespaced,
+        singular: names.singular.clone().unwrap_or_else(|| names.kind.to_lowercase()),
+        kind: names.kind.clone(),
+        plural: names.plural.clone(),
+        short_names: names.short_names.clone(),
+        categories: names.categories.clone(),
+        namespaced: *scope == Scope::Namespaced,
         has_status,
         strategy: Arc::new(Custom { has_status, described, schema, printers }),
     })
@@ -180,17 +262,19 @@ pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
 
 /// What a definition asks for that is stored and has no effect, for a definition that can be served.
 pub fn warnings(definition: &Value) -> Vec<String> {
-    let version =
-        Definition::deserialize(definition).ok().and_then(|definition| definition.spec.versions.into_iter().next());
-    let Some(Version { schema, subresources, .. }) = version else { return Vec::new() };
-    let schema = Schema::deserialize(&schema.schema).unwrap_or_default();
-    let rules = schema.unchecked(SCHEMA).into_iter();
-    let rules = rules.map(|(path, rule, fault)| {
-        format!("{path}: the CEL rule {} is not judged by this server: {fault}", quote(rule))
-    });
-    let scale =
-        subresources.scale.map(|_| "spec.versions[0].subresources.scale: it is not served by this server".to_owned());
-    rules.chain(scale).collect()
+    let Ok(Definition { spec }) = Definition::deserialize(definition) else { return Vec::new() };
+    let of_version = |(index, Version { schema, subresources, .. }): (usize, Version)| {
+        let schema = Schema::deserialize(&schema.schema).unwrap_or_default();
+        let rules = schema.unchecked(&schema_path(index)).into_iter();
+        let rules = rules.map(|(path, rule, fault)| {
+            format!("{path}: the CEL rule {} is not judged by this server: {fault}", quote(rule))
+        });
+        let scale = subresources
+            .scale
+            .map(|_| format!("spec.versions[{index}].subresources.scale: it is not served by this server"));
+        rules.chain(scale).collect::<Vec<_>>()
+    };
+    spec.versions.into_iter().enumerate().flat_map(of_version).collect()
 }
 
 /// The column of a definition that has none. Matches `serveDefaultColumnsIfEmpty`.

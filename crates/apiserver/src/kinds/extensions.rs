@@ -1,7 +1,8 @@
-//! The kinds that extend an API server: CustomResourceDefinitions and the configurations of admission webhooks.
+//! The kinds that extend an API server: CustomResourceDefinitions, the configurations of admission webhooks, and the policies that
+//! validate.
 //!
 //! Guarantees: the server rejects a definition that it cannot apply. What is stored therefore takes effect
-//! ([`custom`](super::custom()), `admission`), apart from what a warning names. A definition is stored as it was sent and is
+//! ([`custom`](super::custom()), `admission`, `policies`), apart from what a warning names. A definition is stored as it was sent and is
 //! established on creation.
 //!
 //! Known differences: nothing else is validated. A definition is neither defaulted nor pruned, and its `status` says only that
@@ -31,7 +32,7 @@ pub fn extensions() -> Vec<Resource> {
     };
     let definitions =
         resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions").cluster();
-    vec![
+    let own = vec![
         Resource {
             has_status: true,
             short_names: names(&["crd", "crds"]),
@@ -40,13 +41,21 @@ pub fn extensions() -> Vec<Resource> {
         },
         webhooks("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
         webhooks("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-    ]
+    ];
+    [own, stored::validating_policies()].concat()
 }
 
 /// Decodes the metadata of an object and leaves everything else unchanged.
 fn normalize_metadata(object: &mut Value) -> Result<Vec<String>, String> {
     let unknown = normalize::normalize(child(object, "metadata"), "meta.v1.ObjectMeta")?;
     Ok(unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
+}
+
+/// The name of the version in which objects are stored.
+fn stored_version(definition: &Value) -> Value {
+    let versions = list(definition, "spec.versions");
+    let stored = versions.iter().find(|version| version["storage"] == true).or(versions.first());
+    stored.map_or(Value::Null, |version| version["name"].clone())
 }
 
 struct Definitions;
@@ -90,7 +99,7 @@ impl Strategy for Definitions {
                 condition("NamesAccepted", "NoConflicts", "no conflicts found"),
                 condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
             ],
-            "storedVersions": list(object, "spec.versions").iter().map(|version| &version["name"]).collect::<Vec<_>>(),
+            "storedVersions": [stored_version(object)],
         });
     }
 
@@ -110,6 +119,11 @@ impl Strategy for Definitions {
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         copy(object, old, "status");
         count(object, old, "spec");
+        let stored = stored_version(object);
+        if let Some(versions) = object["status"]["storedVersions"].as_array_mut().filter(|list| !list.contains(&stored))
+        {
+            versions.push(stored);
+        }
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {

@@ -67,22 +67,33 @@ pub fn stored() -> Vec<Resource> {
         role.of(rbac("Role", "roles")),
         binding.of(rbac("RoleBinding", "rolebindings")),
     ];
-    [kinds, applications(), policies()].concat()
+    [kinds, applications(), mutating_policies()].concat()
 }
 
-/// Admission policies. Those that validate are applied by `policies`; those that mutate have no effect, which a warning says.
-fn policies() -> Vec<Resource> {
-    let admission = |kind, plural| resource("admissionregistration.k8s.io", kind, plural).cluster();
-    let policy = Stored { counted: "spec", ..PLAIN };
-    let mutating = Stored { columns: &MUTATING, warnings: |_| vec![NO_EFFECT.to_owned()], ..policy };
-    let validating = Stored { columns: &VALIDATING, warnings: crate::policies::faults, ..policy };
-    let binding = Stored { counted: "spec", columns: &POLICY_BINDINGS, needs: &["spec.policyName"], ..PLAIN };
-    let extends = |resource| Resource { categories: names(&["api-extensions"]), ..resource };
+const POLICY: Stored = Stored { counted: "spec", ..PLAIN };
+const BINDING: Stored = Stored { columns: &POLICY_BINDINGS, needs: &["spec.policyName"], ..POLICY };
+
+/// A kind of admission policies.
+fn admission(kind: Stored, name: &'static str, plural: &'static str) -> Resource {
+    let resource = kind.of(resource("admissionregistration.k8s.io", name, plural).cluster());
+    Resource { categories: names(&["api-extensions"]), ..resource }
+}
+
+/// Policies that have no effect, which a warning says.
+fn mutating_policies() -> Vec<Resource> {
+    let policy = Stored { columns: &MUTATING, warnings: |_| vec![NO_EFFECT.to_owned()], ..POLICY };
     vec![
-        extends(mutating.of(admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"))),
-        extends(binding.of(admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"))),
-        extends(validating.of(admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies"))),
-        extends(binding.of(admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"))),
+        admission(policy, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        admission(BINDING, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    ]
+}
+
+/// Policies that `policies` applies.
+pub(super) fn validating_policies() -> Vec<Resource> {
+    let policy = Stored { columns: &VALIDATING, warnings: crate::policies::faults, ..POLICY };
+    vec![
+        admission(policy, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        admission(BINDING, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     ]
 }
 
@@ -102,6 +113,7 @@ fn applications() -> Vec<Resource> {
     let autoscaler =
         Stored { columns: &AUTOSCALERS, needs: &["spec.scaleTargetRef.kind", "spec.scaleTargetRef.name"], ..PLAIN };
     let claim = Stored { columns: &CLAIMS, needs: &["spec.accessModes", "spec.resources.requests.storage"], ..PLAIN };
+    let template = Stored { columns: &POD_TEMPLATES, needs: &["template.spec.containers"], ..PLAIN };
     let ingress = Stored { counted: "spec", columns: &INGRESSES, ..PLAIN };
     vec![
         in_all(&["deploy"], deployment.of(apps("Deployment", "deployments"))),
@@ -110,6 +122,7 @@ fn applications() -> Vec<Resource> {
         in_all(&["sts"], workload(&STATEFUL_SETS).of(apps("StatefulSet", "statefulsets"))),
         in_all(&["hpa"], autoscaler.of(autoscaling("HorizontalPodAutoscaler", "horizontalpodautoscalers"))),
         called(&["pvc"], claim.of(resource("", "PersistentVolumeClaim", "persistentvolumeclaims"))),
+        template.of(resource("", "PodTemplate", "podtemplates")),
         called(&["ing"], ingress.of(resource("networking.k8s.io", "Ingress", "ingresses"))),
     ]
 }
@@ -397,6 +410,12 @@ const CLAIMS: [Shown; 7] = [
     shown("StorageClass", |object, _| text(object, "spec.storageClassName").into()),
     AGE,
     wide("VolumeMode", |object, _| or(at(object, "spec.volumeMode"), "<unset>")),
+];
+
+const POD_TEMPLATES: [Shown; 3] = [
+    shown("Containers", |object, _| container_cells(list(object, "template.spec.containers"))[0].clone()),
+    shown("Images", |object, _| container_cells(list(object, "template.spec.containers"))[1].clone()),
+    shown("Pod Labels", |object, _| labels_cell(at(object, "template.metadata.labels"))),
 ];
 
 const INGRESSES: [Shown; 5] = [

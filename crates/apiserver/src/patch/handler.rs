@@ -27,14 +27,14 @@ pub fn patch(store: &mut Store, call: &Call, pending: &mut PendingWrite) -> Resu
         return Err(status::generic(415, "415: Unsupported Media Type"));
     };
     let options = call.write_options("PatchOptions", Some(patch_type == PatchType::Apply))?;
-    let old = store.get(&read::id(target));
+    let old = read::current(store, target);
     let work = Work { target, options: &options, body: &call.body, now: pending.now };
     let warnings = &mut pending.warnings;
     let object = match (patch_type, &old) {
         (PatchType::Apply, _) if old.is_none() && !target.subresource.is_empty() => {
             return Err(status::not_found(&target.resource.qualified(), &target.name));
         }
-        (PatchType::Apply, old) => work.apply(old.as_deref().map(|old| &**old))?,
+        (PatchType::Apply, old) => work.apply(old.as_deref().map(|old| &**old), warnings)?,
         (_, None) => return Err(status::not_found(&target.resource.qualified(), &target.name)),
         (PatchType::Json, Some(old)) => work.json(old, warnings)?,
         (PatchType::Merge, Some(old)) => work.merge(old, warnings)?,
@@ -181,12 +181,16 @@ impl Work<'_> {
         Ok(self.finish(old, patched))
     }
 
-    fn apply(&self, old: Option<&Value>) -> Result<Value> {
+    fn apply(&self, old: Option<&Value>, warnings: &mut Vec<String>) -> Result<Value> {
         let resource = self.resource();
         let document = parse_yaml(self.body);
         let document = document.map_err(|error| {
             status::bad_request(format!("error decoding patch: error converting YAML to JSON: {error}"))
         })?;
+        let repeated = match self.options.validation {
+            FieldValidation::Ignore => Vec::new(),
+            FieldValidation::Warn | FieldValidation::Strict => body::yaml_duplicates(self.body, &document),
+        };
         let applied = document.value;
         let text = |key: &str| applied[key].as_str().unwrap_or_default();
         if text("apiVersion") != resource.api_version() || text("kind") != resource.kind {
@@ -209,6 +213,13 @@ impl Work<'_> {
             return Err(untyped(&problems));
         }
         let mut object = self.writer().apply(old, &without_nulls(&applied), self.options.force)?;
+        match body::yaml_problem(&repeated).filter(|_| self.options.validation == FieldValidation::Strict) {
+            Some(problem) => {
+                let problem = format!("error strict decoding patch: error converting YAML to JSON: {problem}");
+                return Err(status::bad_request(problem));
+            }
+            None => warnings.extend(repeated),
+        }
         let normalized = resource.strategy.normalize(&mut object);
         normalized.map_err(|error| untyped(&error))?;
         body::set_kind(resource, &mut object);

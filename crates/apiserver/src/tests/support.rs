@@ -10,7 +10,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::{ApiServer, Body, Column, Config, FieldError, NameRule, Resource, Strategy, kinds};
+use crate::{ApiServer, Body, Column, Config, FieldError, NameRule, Resource, Strategy, discovery, kinds};
 
 /// A kind with `spec.parts` (merged by name), `spec.size` (checked) and a status.
 struct Widgets;
@@ -189,7 +189,8 @@ impl Server {
 
     /// A server with the real server's kinds and the namespace `default`.
     pub async fn with_kinds() -> Self {
-        let server = Self::of(|clock| Config::new(clock, kinds::all()));
+        let discovery = Some(discovery::respond as _);
+        let server = Self::of(|clock| Config { discovery, ..Config::new(clock, kinds::all()) });
         let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
         server.post("/api/v1/namespaces", &default).await;
         server

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use apimachinery::quoting::quote;
 use apimachinery::steps;
 
 use super::support::{APPLY, Server, WIDGETS, at, widget};
@@ -14,6 +15,48 @@ async fn yaml_is_read_and_written() {
     assert_eq!(made["spec"]["size"], 3);
     let shown = server.ask("GET", &at("a"), &[("accept", "application/yaml")], "").await;
     assert!(shown.body.as_str().unwrap().contains("\nspec:\n  size: 3\n"), "{}", shown.body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn duplicate_members_of_yaml_are_refused_or_warned_of_with_the_line_of_their_value() {
+    let server = Server::new();
+    let head = "apiVersion: test/v1\nkind: Widget\nmetadata: {name: a}\n";
+    let many = "spec:\n  size: 1\n".to_owned() + &"  size: 1\n".repeat(9);
+    let rows = [
+        ("none", "spec: {size: 1}\n", vec![]),
+        ("one", "spec:\n  size: 1\n  size: 2\n", vec![(6, "size")]),
+        (
+            "a second mapping, and one inside of it",
+            "spec: {size: 1}\nspec:\n  size: 1\n  size: 2\n",
+            vec![(6, "spec"), (7, "size")],
+        ),
+        ("more than are named", many.as_str(), vec![(6, "size"), (7, "size"), (8, "size"), (9, "size"), (10, "size")]),
+    ];
+    for (name, body, want) in rows {
+        let body = format!("{head}{body}");
+        let lines: Vec<String> =
+            want.iter().map(|(line, key)| format!("line {line}: key \"{key}\" already set in map")).collect();
+        let problem = format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "));
+        for (method, path, kind) in [
+            ("PATCH", at("a") + "?fieldManager=m&force=true&", APPLY),
+            ("POST", WIDGETS.to_owned() + "?dryRun=All&", "application/yaml"),
+        ] {
+            let ask = async |validation: &str| {
+                let path = format!("{path}fieldValidation={validation}");
+                server.ask(method, &path, &[("content-type", kind)], &body).await
+            };
+            let strict = ask("Strict").await;
+            assert_eq!(strict.code == 400, !want.is_empty(), "{name}, {method}: {}", strict.body);
+            assert!(want.is_empty() || strict.message().ends_with(&problem), "{name}, {method}: {}", strict.body);
+            server.delete(&at("a")).await;
+            let warned = ask("Warn").await;
+            let sent: Vec<String> = lines.iter().map(|line| format!("299 - {}", quote(line))).collect();
+            assert_eq!((warned.code, &warned.warnings), (201, &sent), "{name}, {method}");
+            server.delete(&at("a")).await;
+            assert_eq!(ask("Ignore").await.warnings, Vec::<String>::new(), "{name}, {method}");
+            server.delete(&at("a")).await;
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

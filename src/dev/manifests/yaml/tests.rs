@@ -268,7 +268,7 @@ fn drawn_documents_have_the_values_of_the_reader_of_kubectl_itself() {
     assert!(different.is_empty(), "{} of {}: {different:#?}", different.len(), documents.len());
     let accepted = recorded.iter().filter(|row| row.json.is_some());
     let (whole, with_loss): (Vec<_>, Vec<_>) = accepted.partition(|row| read(&row.yaml).unwrap().lost.is_empty());
-    assert_eq!((whole.len(), with_loss.len()), (7892, 461), "docs/reliability.md has these numbers");
+    assert_eq!((whole.len(), with_loss.len()), (7892, 461), "docs/testing.md has these numbers");
 }
 
 #[test]

@@ -323,7 +323,7 @@ fn a_definition_that_is_not_understood_is_refused_with_its_name() {
         ),
         ("/versions/0/schema/openAPIV3Schema/properties/spec/properties/since/pattern", json!("("), "the pattern ("),
         ("/versions/0/subresources/size", json!({}), "unknown field `size`"),
-        ("/versions", json!([]), "it has 0 versions, and one is served"),
+        ("/versions", json!([]), "0 of its versions are stored, and one has to be"),
         ("/versions/0/additionalPrinterColumns/0/jsonPath", json!("spec.size"), "the path \"spec.size\" of a column"),
         ("/scope", json!("Everywhere"), "unknown variant `Everywhere`"),
     ];
@@ -335,6 +335,28 @@ fn a_definition_that_is_not_understood_is_refused_with_its_name() {
         assert!(error.starts_with("cannot serve the CustomResourceDefinition \"gadgets.example.com\": "), "{error}");
         assert!(error.contains(want), "{want}: {error}");
     }
+}
+
+#[test]
+fn several_versions_are_served_in_kubernetes_order_and_one_is_stored() {
+    let mut definition = definition();
+    let version = definition["spec"]["versions"][0].clone();
+    let named = |name: &str, served: bool, storage: bool| {
+        let mut version = version.clone();
+        (version["name"], version["served"], version["storage"]) = (name.into(), served.into(), storage.into());
+        version
+    };
+    let names = ["foo1", "v1alpha1", "v3beta1", "v1", "bar", "v10", "v2"];
+    let mut all: Vec<Value> = names.iter().map(|name| named(name, true, *name == "v3beta1")).collect();
+    all.push(named("v0", false, false));
+    definition["spec"]["versions"] = all.into();
+    let found = versions(&definition).unwrap();
+    let served: Vec<&str> = found.served.iter().map(|resource| resource.version.as_str()).collect();
+    assert_eq!(served, ["v10", "v2", "v1", "v3beta1", "v1alpha1", "bar", "foo1"]);
+    assert_eq!(found.stored.version, "v3beta1");
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    let error = custom(&definition).unwrap_err().to_string();
+    assert!(error.ends_with("spec.conversion.strategy: Webhook is not supported by this server"), "{error}");
 }
 
 /// A definition whose `spec.x` has this schema.

@@ -44,6 +44,7 @@ fn stored_object_equals_kube_apiservers() {
             "StatefulSet",
             "HorizontalPodAutoscaler",
             "PersistentVolumeClaim",
+            "PodTemplate",
             "Ingress",
         ]
     );
@@ -93,6 +94,7 @@ fn missing_required_field_is_reported() {
         ("StatefulSet", vec!["spec.selector", "spec.template.spec.containers"]),
         ("HorizontalPodAutoscaler", vec!["spec.scaleTargetRef.kind", "spec.scaleTargetRef.name"]),
         ("PersistentVolumeClaim", vec!["spec.accessModes", "spec.resources.requests.storage"]),
+        ("PodTemplate", vec!["template.spec.containers"]),
         ("Ingress", vec![]),
         ("Role", vec![]),
         ("ConfigMap", vec![]),
@@ -214,6 +216,13 @@ fn tables_print_what_kubectl_get_shows() {
             "persistentvolumeclaims",
             json!({ "metadata": meta, "spec": { "storageClassName": "fast", "volumeMode": "Filesystem" } }),
             "x | Pending |  |  |  | fast | 60m | Filesystem",
+        ),
+        (
+            "podtemplates",
+            json!({ "metadata": meta, "template": {
+                "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "c", "image": "i" }] },
+            } }),
+            "x | c | i | a=b",
         ),
         (
             "ingresses",
