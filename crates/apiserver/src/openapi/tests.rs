@@ -7,7 +7,7 @@ use crate::kinds;
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 
-fn custom_resource(schema: Value) -> Resource {
+fn custom_resource(schema: &Value) -> Resource {
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
     kinds::custom(&json!({
         "metadata": {"name": "foos.example.com"},
@@ -16,11 +16,11 @@ fn custom_resource(schema: Value) -> Resource {
     .unwrap()
 }
 
-fn served(schema: Value) -> Arc<[Arc<Resource>]> {
+fn served(schema: &Value) -> Arc<[Arc<Resource>]> {
     [Arc::new(custom_resource(schema))].into()
 }
 
-fn definition(schema: Value) -> Value {
+fn definition(schema: &Value) -> Value {
     let document = LastVersion2::default().document("application/json", &served(schema));
     assert_eq!(document.content_type, "application/json");
     let mut document: Value = serde_json::from_slice(&document.body).unwrap();
@@ -55,19 +55,19 @@ fn version_2_defines_custom_kinds_without_what_it_cannot_say() {
         ),
     ];
     for (name, schema, want) in rows {
-        let defined = definition(json!({"type": "object", "properties": {"spec": schema}}));
+        let defined = definition(&json!({"type": "object", "properties": {"spec": schema}}));
         assert_eq!(defined["properties"]["spec"], want, "{name}");
         assert_eq!(defined["x-kubernetes-group-version-kind"], kind, "{name}");
         let metadata = &defined["properties"]["metadata"];
         assert_eq!(metadata["$ref"], "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "{name}");
     }
-    let open = definition(json!({"type": "object", PRESERVES: true, "properties": {"a": {"type": "string"}}}));
+    let open = definition(&json!({"type": "object", PRESERVES: true, "properties": {"a": {"type": "string"}}}));
     assert_eq!(open, json!({"type": "object", "x-kubernetes-group-version-kind": kind}));
 }
 
 #[test]
 fn custom_kinds_have_the_fields_of_every_kind_in_version_3() {
-    let document = document("example.com", "v1", &[custom_resource(json!({"type": "object"}))]).unwrap();
+    let document = document("example.com", "v1", &[custom_resource(&json!({"type": "object"}))]).unwrap();
     let schemas = &document["components"]["schemas"];
     let properties = schemas["com.example.v1.Foo"]["properties"].as_object().unwrap();
     assert_eq!(properties.keys().collect::<Vec<_>>(), ["apiVersion", "kind", "metadata"]);
@@ -86,10 +86,10 @@ fn version_2_as_protobuf_describes_nothing() {
 #[test]
 fn version_2_is_made_anew_only_after_a_change_of_what_is_served() {
     let last = LastVersion2::default();
-    let kinds = served(json!({"type": "object"}));
+    let kinds = served(&json!({"type": "object"}));
     let first = last.document("", &kinds);
     let again = last.document("", &kinds);
     assert_eq!((again.body.as_ptr(), &again.etag), (first.body.as_ptr(), &first.etag));
-    let changed = last.document("", &served(json!({"type": "object", "description": "New."})));
+    let changed = last.document("", &served(&json!({"type": "object", "description": "New."})));
     assert_ne!(changed.etag, first.etag);
 }

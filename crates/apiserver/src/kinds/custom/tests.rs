@@ -341,14 +341,14 @@ fn a_definition_that_is_not_understood_is_refused_with_its_name() {
 fn several_versions_are_served_in_kubernetes_order_and_one_is_stored() {
     let mut definition = definition();
     let version = definition["spec"]["versions"][0].clone();
-    let named = |name: &str, served: bool, storage: bool| {
+    let made = |name: &str, served: bool, storage: bool| {
         let mut version = version.clone();
         (version["name"], version["served"], version["storage"]) = (name.into(), served.into(), storage.into());
         version
     };
     let names = ["foo1", "v1alpha1", "v3beta1", "v1", "bar", "v10", "v2"];
-    let mut all: Vec<Value> = names.iter().map(|name| named(name, true, *name == "v3beta1")).collect();
-    all.push(named("v0", false, false));
+    let mut all: Vec<Value> = names.iter().map(|name| made(name, true, *name == "v3beta1")).collect();
+    all.push(made("v0", false, false));
     definition["spec"]["versions"] = all.into();
     let found = versions(&definition).unwrap();
     let served: Vec<&str> = found.served.iter().map(|resource| resource.version.as_str()).collect();
