@@ -316,7 +316,7 @@ async fn first_slot_of_a_backfill_starts_again_only_where_this_controller_keeps_
         cluster.wire.calm();
         cluster.world.pass(Duration::from_secs(60)).await;
         let name = &names()[0];
-        assert_eq!(cluster.backfilled(), [name.clone()], "{sentence}");
+        assert_eq!(cluster.backfilled(), std::slice::from_ref(name), "{sentence}");
         cluster.world.write("DELETE", &format!("{JOBS}/{name}"), &Value::Null).await;
         let (answer, _) = cluster.call(&asked).await;
         assert_eq!(answer.unwrap().is_good, started == 1, "{sentence}");

@@ -191,7 +191,7 @@ async fn what_is_kept_after_several_steps() {
             }
         }
         let uids = |jobs: Vec<Arc<Job>>| jobs.iter().map(|job| job.uid.clone()).collect::<Vec<_>>();
-        let named = |names: &[&str]| names.iter().map(|name| Uid::new(*name)).collect::<Vec<_>>();
+        let named = |names: &[&str]| names.iter().map(|name| Uid::new(name)).collect::<Vec<_>>();
         let (newest, is_suspect) = own.newest(cron_job("a", "9"));
         assert_eq!((&*newest.resource_version, is_suspect), (version, false), "{sentence}");
         assert_eq!(uids(own.created(|| "1".to_owned())), named(created), "{sentence}");

@@ -92,7 +92,7 @@ async fn after(steps: &[Step]) -> Left {
                     move |ask| {
                         if ask.namespace == namespace { Fate::Refused(403, "Forbidden") } else { Fate::Pass }
                     },
-                )
+                );
             }
             Step::Allow => wire.calm(),
         }
