@@ -15,7 +15,7 @@ use super::plan::Memo;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::CountedFrom;
-use crate::api::{ApiError, ObjectName, Publish, Uid};
+use crate::api::{ApiError, Delivery, ObjectName, Publish, Uid};
 
 /// The answer to a deletion.
 pub type DeleteReply = Result<(), ApiError>;
@@ -134,6 +134,17 @@ pub struct Live {
     jobs: HashMap<ObjectName, Result<Arc<Job>, ApiError>>,
 }
 
+/// What the API server has of a Job that is known by its UID.
+#[derive(Clone, Copy, Debug)]
+pub enum LiveJob<'a> {
+    /// It can be read.
+    Found(&'a Arc<Job>),
+    /// It is there, or one of its name, and cannot be decoded: it may run.
+    Unreadable,
+    /// It is gone, or another Job has its name.
+    Gone,
+}
+
 impl Observation {
     /// The observation of the cache, before any request.
     pub fn new(cron_job: Arc<CronJob>, jobs: Vec<Arc<Job>>, local_zone: Zone) -> Self {
@@ -162,6 +173,20 @@ impl Observation {
     /// The answer to the read of a Job, if one was made.
     pub fn live_job(&self, name: &ObjectName) -> Option<&Result<Arc<Job>, ApiError>> {
         self.live.jobs.get(name)
+    }
+
+    /// What the read of a Job showed, which must have been made.
+    ///
+    /// # Errors
+    ///
+    /// The read failed.
+    pub fn live_job_of(&self, name: &ObjectName, uid: &Uid) -> Result<LiveJob<'_>, &ApiError> {
+        match self.live_job(name) {
+            Some(Ok(job)) if job.uid == *uid => Ok(LiveJob::Found(job)),
+            Some(Err(error)) if error.delivery == Delivery::Unreadable => Ok(LiveJob::Unreadable),
+            Some(Err(error)) if !error.is_not_found() => Err(error),
+            _ => Ok(LiveJob::Gone),
+        }
     }
 
     /// Adds the answer to the read of a Job.

@@ -273,6 +273,42 @@ async fn a_malformed_object_is_counted_and_its_owner_told() {
     assert_eq!(world.events().await, [event("MalformedObject", "bad"), event("SuccessfulCreate", "good")]);
 }
 
+/// An active Job that cannot be read may run: its reference stays, and counts for the policies. It stops nothing else.
+#[tokio::test(start_paused = true)]
+async fn an_active_job_that_cannot_be_read_counts_as_running() {
+    let name = |slot: i64| format!("c-{}", 29_540_760 + slot);
+    let table = [
+        ("Allow", json!({ "concurrencyPolicy": "Allow" }), json!({}), vec![name(0), name(1), name(2)]),
+        ("Forbid", json!({ "concurrencyPolicy": "Forbid" }), json!({}), vec![name(0)]),
+        ("Replace", json!({ "concurrencyPolicy": "Replace" }), json!({}), vec![name(2)]),
+        (
+            "replace-waits",
+            json!({ "concurrencyPolicy": "Replace" }),
+            json!({ "cronjob-controller.dev/replace-waits": "true" }),
+            vec![name(2)],
+        ),
+        (
+            "max-concurrent",
+            json!({ "concurrencyPolicy": "Allow" }),
+            json!({ "cronjob-controller.dev/max-concurrent": "2" }),
+            vec![name(0), name(1)],
+        ),
+    ];
+    for (policy, spec, annotations, jobs) in table {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        world.create_cron_job("c", spec).await;
+        let patch = json!({ "metadata": { "annotations": annotations } });
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &patch).await;
+        let stop = world.work(1);
+        world.pass_until("2026-03-02T10:00:30Z").await;
+        world.smuggle("jobs.batch", &name(0), json!({ "status": { "startTime": 5 } })).await;
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        stop.cancel();
+        let running = world.children().await;
+        assert_eq!(running, jobs, "{policy}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_a_gap_in_the_watch_a_cron_job_is_read_once_before_it_fires() {
     let world = World::new("2026-03-02T09:59:30Z").await;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::{Decided, Sync, failed, needs};
 use crate::api::batch_v1::{FinishedCondition, Job};
 use crate::controller::history::history_victims;
+use crate::controller::observation::LiveJob;
 use crate::controller::plan::Lookup;
 
 /// How many Jobs one sync looks for of which only a reference is known. Any number may be written into a status.
@@ -99,13 +100,13 @@ impl Sync<'_> {
         unknown.truncate(MOST_LOOKED_UP);
         self.ask_for_jobs(unknown.iter().map(|(_, name)| name))?;
         for (uid, name) in unknown {
-            match self.observation.live_job(&name) {
-                Some(Ok(job)) if job.uid == uid => {}
-                Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
+            match self.observation.live_job_of(&name, &uid) {
+                Ok(LiveJob::Found(_) | LiveJob::Unreadable) => {}
+                Err(error) => return failed(error.clone()),
                 // It may have been deleted in the foreground, to be replaced or as stuck.
-                _ if self.limits.deletes_in_foreground() => self.draft.remove_active(&uid),
+                Ok(LiveJob::Gone) if self.limits.deletes_in_foreground() => self.draft.remove_active(&uid),
                 // The Job is gone, or another Job has its name; both are handled alike.
-                _ => {
+                Ok(LiveJob::Gone) => {
                     self.draft.normal("MissingJob", format!("Active {} went missing: {}", self.noun(), name.name));
                     self.draft.remove_active(&uid);
                 }

@@ -18,6 +18,7 @@ use crate::api::{EventType, ObjectName, Uid};
 use crate::controller::messages::{
     PAUSED, RUN_STUCK, already_active, at_max_concurrent, paused, run_stuck, still_replacing, stuck_runs_linger,
 };
+use crate::controller::observation::LiveJob;
 use crate::controller::plan::{Attempt, Outcome, Propagation, Skip, Then, Verdict, Victim};
 
 /// How many stuck Jobs that were deleted may still exist.
@@ -117,16 +118,16 @@ impl Sync<'_> {
         let stuck = self.victims();
         self.ask_for_jobs(stuck.iter().map(|job| &job.name))?;
         for known in stuck {
-            match self.observation.live_job(&known.name) {
-                Some(Ok(job)) if job.uid == known.uid && job.finished.is_none() && !job.deleting => {
+            match self.observation.live_job_of(&known.name, &known.uid) {
+                Ok(LiveJob::Found(job)) if job.finished.is_none() && !job.deleting => {
                     let (name, uid) = (known.name.clone(), known.uid.clone());
                     attempt.victims.push(Victim { name, uid, propagation: Propagation::Foreground });
                 }
-                Some(Err(error)) if !error.is_not_found() => {
+                Ok(_) => {}
+                Err(error) => {
                     attempt.then = Then::GiveUp(error.clone());
                     return Ok(());
                 }
-                _ => {}
             }
         }
         Ok(())
@@ -203,17 +204,17 @@ impl Sync<'_> {
         let active: Vec<_> = active.map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
         self.ask_for_jobs(active.iter().map(|(_, name)| name))?;
         for (uid, name) in active {
-            match self.observation.live_job(&name) {
+            match self.observation.live_job_of(&name, &uid) {
                 // It is gone but for a finalizer.
-                Some(Ok(job)) if job.uid == uid && job.deleting => {}
-                Some(Ok(job)) if job.uid == uid => {
+                Ok(LiveJob::Found(job)) if job.deleting => {}
+                Ok(LiveJob::Found(_) | LiveJob::Unreadable) => {
                     attempt.victims.push(Victim { name, uid, propagation: Propagation::Background });
                 }
-                Some(Err(error)) if !error.is_not_found() => {
+                Ok(LiveJob::Gone) => self.draft.remove_active(&uid),
+                Err(error) => {
                     attempt.then = Then::GiveUp(error.clone());
                     return Ok(());
                 }
-                _ => self.draft.remove_active(&uid),
             }
         }
         Ok(())
@@ -232,21 +233,22 @@ impl Sync<'_> {
         self.ask_for_jobs(present.iter().map(|(_, name)| name))?;
         let (rescued, mut waits_for) = (attempt.deleted(), None);
         for (uid, name) in present {
-            let job = match self.observation.live_job(&name) {
-                Some(Ok(job)) if job.uid == uid => job,
-                Some(Err(error)) if !error.is_not_found() => {
-                    attempt.then = Then::GiveUp(error.clone());
-                    return Ok(());
-                }
-                _ => {
+            let (deleting, unfinished) = match self.observation.live_job_of(&name, &uid) {
+                Ok(LiveJob::Found(job)) => (job.deleting, job.finished.is_none()),
+                Ok(LiveJob::Unreadable) => (false, true),
+                Ok(LiveJob::Gone) => {
                     self.draft.remove_active(&uid);
                     continue;
                 }
+                Err(error) => {
+                    attempt.then = Then::GiveUp(error.clone());
+                    return Ok(());
+                }
             };
-            if job.deleting || job.finished.is_none() {
+            if deleting || unfinished {
                 waits_for.get_or_insert_with(|| Arc::clone(&name.name));
             }
-            if !job.deleting && job.finished.is_none() && !rescued.contains(&uid) {
+            if !deleting && unfinished && !rescued.contains(&uid) {
                 attempt.victims.push(Victim { name, uid, propagation: Propagation::Foreground });
             }
         }
