@@ -7,6 +7,7 @@
 mod version_2;
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
@@ -62,9 +63,20 @@ fn index(resources: &[Resource]) -> Value {
     let mut paths = Map::new();
     for resource in resources {
         let root = root(resource);
-        // The schemas of built-in kinds never change; of the others only their number changes.
-        let hash = format!("{:016X}", resources.iter().filter(|r| self::root(r) == root).count());
-        paths.insert(root.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{root}?hash={hash}")}));
+        if paths.contains_key(&root) {
+            continue;
+        }
+        // A client keeps a document as long as its hash is the same.
+        let mut hasher = DefaultHasher::new();
+        for served in resources.iter().filter(|served| self::root(served) == root) {
+            served.plural.hash(&mut hasher);
+            // The schemas of built-in kinds never change.
+            if !SCHEMAS.contains_key(&component_name(served)) {
+                served.strategy.schema().to_string().hash(&mut hasher);
+            }
+        }
+        let url = format!("/openapi/v3/{root}?hash={:016X}", hasher.finish());
+        paths.insert(root, json!({"serverRelativeURL": url}));
     }
     json!({"paths": paths})
 }

@@ -99,6 +99,33 @@ fn every_reference_in_an_openapi_document_resolves() {
     }
 }
 
+/// A client keeps the document of a group's version as long as the index has the same hash for it.
+#[test]
+fn hash_of_a_document_changes_with_its_definitions() {
+    let hash = |fields: Value| {
+        let crd = json!({
+            "metadata": {"name": "lamps.example.org"},
+            "spec": {
+                "group": "example.org",
+                "scope": "Namespaced",
+                "names": {"plural": "lamps", "singular": "lamp", "kind": "Lamp", "listKind": "LampList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}},
+                }],
+            },
+        });
+        let mut resources = kinds::all();
+        resources.extend(crate::kinds::custom::resources(&crd).unwrap());
+        let (_, index) = respond("/openapi/v3", "", &resources).unwrap();
+        ["apis/example.org/v1", "apis/batch/v1"].map(|root| index["paths"][root]["serverRelativeURL"].to_string())
+    };
+    let [lamp, batch] = hash(json!({"lit": {"type": "boolean"}}));
+    let [brighter, same] = hash(json!({"lit": {"type": "string"}}));
+    assert_ne!(lamp, brighter);
+    assert_eq!(batch, same);
+}
+
 #[test]
 fn every_stored_kind_has_a_schema_and_a_patch_operation_that_names_field_validation() {
     let resources = kinds::all();
