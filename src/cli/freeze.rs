@@ -277,15 +277,7 @@ fn waiting(
     now: DateTime<Utc>,
 ) -> Vec<DateTime<Utc>> {
     let cron_job = Arc::clone(&facts.cron_job).in_its_namespace(restriction);
-    let facts = Facts {
-        cron_job,
-        in_charge: facts.in_charge,
-        jobs: facts.jobs.clone(),
-        warnings: Ok(Vec::new()),
-        lease: None,
-        namespace_unread: None,
-    };
-    Case::new(&facts, zone, now).waiting_slots()
+    Case::new(&Facts::of(cron_job, facts.in_charge, facts.jobs.clone()), zone, now).waiting_slots()
 }
 
 /// The first whole second at or after an instant: slots have whole seconds.
@@ -410,8 +402,7 @@ async fn read_cron_jobs(
             let Some((cron_job, in_charge)) = listed else { continue };
             let namespace = cron_job.name.namespace.to_string();
             let jobs = jobs.get(&(namespace.clone(), cron_job.name.name.to_string())).cloned().unwrap_or_default();
-            let (cron_job, warnings) = (Arc::new(cron_job), Ok(Vec::new()));
-            let facts = Facts { cron_job, in_charge, jobs, warnings, lease: None, namespace_unread: None };
+            let facts = Facts::of(Arc::new(cron_job), in_charge, jobs);
             found.by_namespace.entry(namespace).or_default().push(facts);
         }
     }

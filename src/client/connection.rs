@@ -106,7 +106,7 @@ fn advice(cause: &str) -> &'static str {
 
 /// A connection on which nothing came for so long is probed. On Linux, where [`LONGEST_IN_SOCKET`](super::LONGEST_IN_SOCKET) limits
 /// the answer, too, it ends with the first probe that is not answered: after 20 s in all. Elsewhere after the last, 30 s.
-pub(super) const IDLE: Duration = Duration::from_secs(15);
+const IDLE: Duration = Duration::from_secs(15);
 
 /// The time between two probes.
 const PROBE: Duration = Duration::from_secs(5);

@@ -162,6 +162,12 @@ impl Namespaces {
         self.refused.get(name).is_some_and(|refusal| refusal.counts)
     }
 
+    /// Whether a Namespace that may not be read holds nothing up. The watch alone shows it; if it is refused, too, it is as if
+    /// the rights had never been granted.
+    fn does_without(&self, name: &Arc<str>) -> bool {
+        self.known(name).is_some() || self.is_watch_refused.load(Ordering::Relaxed)
+    }
+
     /// What holds in a Namespace as far as it is known now.
     pub fn restriction(&self, name: &Arc<str>) -> Option<Arc<Restriction>> {
         self.known(name).filter(|_| !self.is_off())?.restriction.clone()
@@ -352,16 +358,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if namespaces.is_to_be_read(name, doubted) {
             match self.parts.control.get_namespace(name).await {
                 Ok(namespace) => namespaces.learn(name, epoch, namespace),
-                // Without the right to get them, the watch alone shows them.
-                Err(error) if error.code == 403 && namespaces.known(name).is_some() => {
+                Err(error) if error.code == 403 && namespaces.does_without(name) => {
                     if !namespaces.is_told.swap(true, Ordering::Relaxed) {
-                        warn!(namespace = &**name, %error, "the Namespace cannot be read; what it said last counts");
-                    }
-                }
-                // Neither may show it any more: it is as if the rights had never been granted.
-                Err(error) if error.code == 403 && namespaces.is_watch_refused.load(Ordering::Relaxed) => {
-                    if !namespaces.is_told.swap(true, Ordering::Relaxed) {
-                        warn!(namespace = &**name, %error, "no freeze of a Namespace that is new counts: Namespaces cannot be read");
+                        let counts =
+                            "what the watch shows counts, and no freeze of a new Namespace once that is refused, too";
+                        warn!(namespace = &**name, %error, "the Namespace cannot be read: {counts}");
                     }
                 }
                 Err(error) => return Err(error),

@@ -1,7 +1,8 @@
 //! Requeues keys whose sync failed, and adjusts how many syncs run at a time.
 //!
-//! Guarantees: a key has a timer for its next slot after every sync, unless it waits for the template budget or panicked. The backoff depends on
-//! the scope of the failure ([`FailureClass`]), and on how many of the same scope the key had since its last success.
+//! Guarantees: a key has a timer for its next slot after every sync, unless it waits for the template budget or panicked. The
+//! backoff depends on the scope of the failure ([`FailureClass`]), and on how many of the same scope the key had since its last
+//! success.
 
 use std::time::Duration;
 

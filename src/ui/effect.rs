@@ -68,15 +68,7 @@ pub fn effect(facts: &Facts, local: Zone, zone: Zone, now: DateTime<Utc>) -> Opt
     let last = slots_after(&plain, local, now, now).take(SLOTS).last()?;
     let until = cron_job.due(last).max(last);
     let lane = |cron_job: &Arc<CronJob>, until, most| {
-        let facts = Facts {
-            cron_job: Arc::clone(cron_job),
-            in_charge: facts.in_charge,
-            jobs: facts.jobs.clone(),
-            warnings: Ok(Vec::new()),
-            // Without a controller, policies change nothing.
-            lease: None,
-            namespace_unread: None,
-        };
+        let facts = Facts::of(Arc::clone(cron_job), facts.in_charge, facts.jobs.clone());
         let told = explain(&facts, local, now);
         let ahead = Question { facts: &facts, told: &told, local, zone, now, until, most }.answer();
         ahead.into_iter().map(|ahead| (ahead.slot, ahead)).collect::<BTreeMap<_, _>>()

@@ -52,7 +52,8 @@ const KNOWN_AS_NOISY: Millis = 2 * MINUTE;
 /// How late a slot may be started beside noisy namespaces.
 const IN_TIME: Millis = 2 * SECOND;
 
-/// How late after an overload: the backoff, some seconds in each of which a request that hangs holds the last place, and a request's time.
+/// How late after an overload: the backoff, some seconds in each of which a request that hangs holds the last place, and a
+/// request's time.
 const AFTER_OVERLOAD: Millis = 6 * SECOND;
 
 /// A write on its way.
@@ -229,11 +230,12 @@ impl Invariants {
             let gone = job.marked.or(job.deleted.zip(job.deleted_by));
             gone.is_some_and(|(when, by)| by == author && when + 45 * SECOND >= sent.at)
         };
-        if versions.iter().any(in_time) {
-        } else if model.all_jobs_of(&uid).any(was_deleted) {
-            self.coverage.count("late", "create after the deadline, for which a Job had been deleted");
-        } else {
-            self.violated("3", at, format!("{author} sent {name} at {}, after its starting deadline", sent.clock));
+        if !versions.iter().any(in_time) {
+            if model.all_jobs_of(&uid).any(was_deleted) {
+                self.coverage.count("late", "create after the deadline, for which a Job had been deleted");
+            } else {
+                self.violated("3", at, format!("{author} sent {name} at {}, after its starting deadline", sent.clock));
+            }
         }
         let passed_over = cron.newest().first_slot(sent.clock).is_some_and(|first| first < slot);
         if passed_over && cron.newest().deadline().is_some() {

@@ -4,8 +4,9 @@
 //! - Before each create, the CronJob's annotation says which slot is begun, in a write that fails if another process has
 //!   written it since. A slot that is no longer left is not started by any process, but for the one that was begun last.
 //! - That one is started again only if no Job of it can have been deleted: all other Jobs of the backfill still exist, none can have
-//!   expired, and the in-tree controller, which prunes what this program keeps, keeps no history of the CronJob. Its name protects it from a create that a dead process sent: the record, because of which the
-//!   controller does not prune, stays until such a create can no longer be committed.
+//!   expired, and the in-tree controller, which prunes what this program keeps, keeps no history of the CronJob. Its name protects it
+//!   from a create that a dead process sent: the record, because of which the controller does not prune, stays until such a create can
+//!   no longer be committed.
 //! - At most as many Jobs as asked for are unfinished, and no start exceeds `max-concurrent` or takes the place of a regular run
 //!   (`limit`), as far as a watch shows. The next start waits for that watch, without polling the Jobs.
 //! - The CronJob is read before each create; the backfill stops if it was suspended, deleted or changed to Replace.
@@ -32,6 +33,7 @@ use crate::api::policy::{BACKFILL, PolicyOptions};
 use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, SAME_TIME, WriteError, delete, try_create, try_patch};
+use crate::cli::explain::InCharge;
 use crate::cli::explain::read::{ReadError, get, words};
 use crate::cli::restrictions::Restrictions;
 use crate::cli::trigger::traceparent;
@@ -144,10 +146,7 @@ pub(super) struct Run<'a> {
     pub place: ClusterCronJob<'a>,
     pub question: &'a Question,
     pub clock: &'a dyn Clock,
-    /// Whether the in-tree controller runs the CronJob, which knows no restriction of its Namespace.
-    pub is_in_tree: bool,
-    /// Whether the in-tree controller keeps the history, which knows no backfill.
-    pub others_prune: bool,
+    pub in_charge: InCharge,
     pub watch: JobWatch,
     /// The record that the object holds, as far as this process knows.
     pub stored: Record,
@@ -231,7 +230,7 @@ impl Run<'_> {
                 return Ok(stored);
             }
             // A backfill is not held by its Namespace, and the regular runs are, unless the in-tree controller starts them.
-            let restrictions = if self.is_in_tree {
+            let restrictions = if self.in_charge == InCharge::InTree {
                 Restrictions::default()
             } else {
                 Restrictions::read(self.place.client, Some(self.place.namespace)).await
@@ -328,7 +327,9 @@ impl Run<'_> {
     fn may_lose_jobs(&self, cron_job: &CronJob, begun: Begun, now: DateTime<Utc>) -> bool {
         let expires = cron_job.spec.job_template.time_to_live();
         let expires = expires.and_then(TimeDelta::try_seconds).and_then(|time| begun.at.checked_add_signed(time));
-        self.others_prune || self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= now)
+        // The in-tree controller keeps the history of both, and knows no backfill.
+        let others_prune = matches!(self.in_charge, InCharge::InTree | InCharge::HandedOver);
+        others_prune || self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= now)
     }
 
     /// Creates the Job of a slot.

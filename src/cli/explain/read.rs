@@ -55,6 +55,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Of a CronJob whose Events, Lease and Namespace do not matter.
+    pub fn of(cron_job: Arc<CronJob>, in_charge: InCharge, jobs: Vec<Arc<Job>>) -> Self {
+        Self { cron_job, in_charge, jobs, warnings: Ok(Vec::new()), lease: None, namespace_unread: None }
+    }
+
     /// Who runs the CronJob, and whether it is suspended.
     pub(in crate::cli) fn standing(&self) -> Standing {
         Standing::of(&self.cron_job, self.in_charge.is_handed_over())

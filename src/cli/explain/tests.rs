@@ -67,7 +67,7 @@ fn active(slot: &str) -> Value {
 /// What is read about a CronJob with these Jobs, where no lease and no write says whose it is.
 pub(crate) fn facts(change: &Value, jobs: Vec<Arc<Job>>) -> Facts {
     let in_charge = InCharge::Unknown;
-    Facts { cron_job: cron_job(change), in_charge, jobs, warnings: Ok(Vec::new()), lease: None, namespace_unread: None }
+    Facts::of(cron_job(change), in_charge, jobs)
 }
 
 fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {

@@ -40,14 +40,7 @@ fn all_of(
     let zone = Zone::load(zone, Zone::UTC).unwrap();
     let board =
         Board::new(source, zone, seed.into(), clock, Shell { program: "kubectl cronjob", flags: flags.to_owned() });
-    let facts = Facts {
-        cron_job,
-        in_charge: crate::cli::explain::InCharge::Unknown,
-        jobs: Vec::new(),
-        warnings: Ok(Vec::new()),
-        lease: None,
-        namespace_unread: None,
-    };
+    let facts = Facts::of(cron_job, crate::cli::explain::InCharge::Unknown, Vec::new());
     commands(&board, &facts, now).into_iter().map(|copy| (copy.what, copy.command)).collect()
 }
 
