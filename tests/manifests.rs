@@ -796,6 +796,51 @@ async fn defaults_of_a_namespace_are_given_where_they_are_possible() {
         assert_eq!(got, want.map(|value| json!(value)), "{sentence}");
     }
     assert_eq!(create("plain", DAILY, "Allow", &[]).await, [const { Value::Null }; 5], "without labels");
+    let impossible = [("spread", "48h"), ("max-concurrent", "0"), ("stuck-after", "1ms"), ("slot-in-pod", "yes")];
+    let labels = json!({"metadata": {"labels": below_prefix(&impossible)}});
+    driver::request(&plane.admin(), Method::PATCH, "/api/v1/namespaces/plain", Some(&labels)).await.unwrap();
+    driver::eventually("impossible values are given to none", driver::SOON, || async {
+        (create("plain", DAILY, "Allow", &[]).await == [const { Value::Null }; 5]).then_some(())
+    })
+    .await;
+    defaults_are_taken_away_when_they_become_impossible(plane, &defaults).await;
+}
+
+async fn defaults_are_taken_away_when_they_become_impossible(plane: &ControlPlane, defaults: &[(&str, &str); 5]) {
+    let path = "/apis/batch/v1/namespaces/shop/cronjobs";
+    let template = json!({"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+    }}}});
+    let body = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "edited"},
+        "spec": {"schedule": "0 2 * * *", "jobTemplate": template},
+    });
+    driver::request(&plane.admin(), Method::POST, path, Some(&body)).await.unwrap();
+    let waits = json!({format!("{PREFIX}replace-waits"): "true"});
+    let own = json!({format!("{PREFIX}max-concurrent"): "5"});
+    let replace = json!({"concurrencyPolicy": "Replace"});
+    let rows: [(&str, Value, &[&str]); 5] = [
+        ("another edit", json!({"spec": {"suspend": true}}), &[]),
+        ("Replace", json!({"spec": replace}), &["max-concurrent"]),
+        (
+            "replace-waits",
+            json!({"spec": replace, "metadata": {"annotations": waits}}),
+            &["max-concurrent", "stuck-after"],
+        ),
+        ("an interval", json!({"spec": {"schedule": "@every 5m"}}), &["after-change"]),
+        (
+            "Replace beside a value of its own, which its author has to see",
+            json!({"spec": replace, "metadata": {"annotations": own}}),
+            &[],
+        ),
+    ];
+    for (sentence, patch, gone) in rows {
+        let path = format!("{path}/edited?dryRun=All");
+        let made = driver::request(&plane.admin(), Method::PATCH, &path, Some(&patch)).await.unwrap();
+        let has = |name: &str| made["metadata"]["annotations"][format!("{PREFIX}{name}")].is_string();
+        let missing: Vec<_> = defaults.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
+        assert_eq!(missing, gone, "{sentence}");
+    }
 }
 
 /// The same policies as for CronJobs.

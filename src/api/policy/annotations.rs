@@ -235,8 +235,8 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         name: SLOT_IN_POD,
         on: A_CRON_JOB,
         written_by: WrittenBy::User,
-        form: "true",
-        allowed: "true",
+        form: "true|false",
+        allowed: "true or false",
         meaning: "The Pods of each Job get annotations with its scheduled time, under the key that the Job has, its \
                   `due-time` and its `traceparent`.",
     },

@@ -117,7 +117,7 @@ impl Limits {
             waits_after_change: read(AFTER_CHANGE, after_change, |text| one_of(text, &["fire", "wait"]))? == Some(1),
             stuck_after: read(STUCK_AFTER, stuck_after, stuck)?,
             pause_after_failures: read(PAUSE_AFTER_FAILURES, pause, |text| number(text, 1, 100))?,
-            slot_in_pod: read(SLOT_IN_POD, slot_in_pod, |text| one_of(text, &["true"]))?.is_some(),
+            slot_in_pod: read(SLOT_IN_POD, slot_in_pod, |text| one_of(text, &["false", "true"]))? == Some(1),
         };
         match limits.contradicted_by(setting, lines) {
             None => Ok(limits),

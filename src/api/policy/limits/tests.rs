@@ -41,6 +41,7 @@ fn allowed_values_are_read_and_have_the_form_of_the_table() {
         (STUCK_AFTER, "8760h", stuck(LONGEST_RUN, false)),
         (PAUSE_AFTER_FAILURES, "3", Limits { pause_after_failures: Some(3), ..none }),
         (SLOT_IN_POD, "true", Limits { slot_in_pod: true, ..none }),
+        (SLOT_IN_POD, "false", none),
     ];
     for (name, value, want) in rows {
         let replaces = Setting { concurrency_policy: ConcurrencyPolicy::Replace, ..forbid() };
@@ -61,7 +62,7 @@ fn refused_values_are_named_with_the_reason() {
         (BACKLOG, "101", "no whole number from 0 to 100"),
         (BACKLOG, "-1", "no whole number from 0 to 100"),
         (REPLACE_WAITS, "false", "no such value"),
-        (SLOT_IN_POD, "false", "no such value"),
+        (SLOT_IN_POD, "yes", "no such value"),
         (AFTER_CHANGE, "Wait", "no such value"),
         (STUCK_AFTER, "999ms", "not between 1s and 8760h"),
         (STUCK_AFTER, "8761h", "not between 1s and 8760h"),
