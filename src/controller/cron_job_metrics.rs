@@ -378,7 +378,7 @@ const FAMILIES: [Family; 20] = [
     Family {
         name: "running_seconds",
         kind: MetricType::GAUGE,
-        help: "For how long the oldest job has run that has not ended.",
+        help: "For how long the oldest job of a slot has run that has not ended.",
         samples: |shown, sample| number_if(shown.since(shown.stats.runs.unfinished.runs_since), sample),
     },
     Family {

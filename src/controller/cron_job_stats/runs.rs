@@ -45,7 +45,7 @@ pub struct RunStats {
 pub struct Unfinished {
     /// Their number.
     pub count: usize,
-    /// Since when the oldest of those that were started runs.
+    /// Since when the oldest of those runs that were started for a slot. One made by hand may have other work.
     pub runs_since: Option<DateTime<Utc>>,
     /// Since when the oldest of those that are to be started exists.
     pub unstarted_since: Option<DateTime<Utc>>,
@@ -62,7 +62,8 @@ impl Unfinished {
             found.count += 1;
             if job.awaits_start() {
                 earlier(&mut found.unstarted_since, job.creation_timestamp);
-            } else if let Some(start) = job.started(now).filter(|_| !job.suspended) {
+            } else if let Some(start) = job.started(now).filter(|_| !job.suspended && job.scheduled_timestamp.is_some())
+            {
                 earlier(&mut found.runs_since, start);
             }
         }

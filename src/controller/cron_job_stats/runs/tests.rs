@@ -83,23 +83,27 @@ fn durations_at_first_are_those_of_the_jobs_that_are_left_and_nothing_is_counted
 }
 
 #[test]
-fn jobs_that_have_not_ended_run_or_wait_or_are_suspended() {
+fn jobs_that_have_not_ended_run_or_wait_or_are_suspended_or_have_no_slot() {
     let (start, later) = ("2026-03-02T11:00:00Z", "2026-03-02T11:30:00Z");
     let suspended = objects::job("report-1", "u", json!({ "spec": { "suspend": true } }));
     let backfilled =
         objects::job("report-1", "u", json!({ "metadata": { "labels": { crate::api::policy::BACKFILL: "x" } } }));
+    let slot = json!({ "annotations": { "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:00:00Z" } });
+    let of_a_slot =
+        |start: &str| objects::job("report-1", "u", json!({ "metadata": slot, "status": { "startTime": start } }));
     let jobs = [
-        job(&json!({ "startTime": later })),
-        job(&json!({ "startTime": start })),
+        of_a_slot(later),
+        of_a_slot(start),
+        job(&json!({ "startTime": "2026-03-02T10:59:00Z" })),
         job(&json!({})),
         suspended,
         backfilled,
         ended("Complete", 5),
     ];
     let want =
-        Unfinished { count: 4, runs_since: Some(time(start)), unstarted_since: Some(time("2026-03-02T10:00:00Z")) };
+        Unfinished { count: 5, runs_since: Some(time(start)), unstarted_since: Some(time("2026-03-02T10:00:00Z")) };
     assert_eq!(Unfinished::of(&jobs, time(NOW)), want);
-    assert_eq!(Unfinished::of(&jobs[5..], time(NOW)), Unfinished::default());
+    assert_eq!(Unfinished::of(&jobs[6..], time(NOW)), Unfinished::default());
 }
 
 #[test]
