@@ -50,6 +50,12 @@ impl Restrictions {
         found
     }
 
+    /// The same; of Namespaces that could not be read, what they said in `before`.
+    #[must_use]
+    pub fn or_last(self, before: &Self) -> Self {
+        if self.unread.is_some() { Self { unread: self.unread, ..before.clone() } } else { self }
+    }
+
     /// Adds what a Namespace says; another object says nothing.
     pub fn add(&mut self, json: &str) {
         if let Ok(namespace) = Namespace::decode(json, &Interner::default())

@@ -27,6 +27,8 @@ pub(super) const MISSED_AFTER: TimeDelta = TimeDelta::minutes(3);
 const STILL_RUNS: TimeDelta = TimeDelta::seconds(5);
 /// No controller creates a Job earlier before its slot; a user who may write Jobs must not fill what is kept with slots to come.
 const MOST_EARLY: TimeDelta = TimeDelta::days(1);
+/// So long before its slot a Job may be created by a clock that is a little ahead.
+const EARLY: TimeDelta = TimeDelta::seconds(5);
 /// A slot that was judged at most so long after it was due was judged in time, so that its Job's lateness counts from the slot.
 const IN_TIME: TimeDelta = TimeDelta::seconds(1);
 
@@ -220,6 +222,10 @@ impl Track {
                 let is_early = known.ours.is_none() && now < due && due - now <= SKEW;
                 let ours = known.ours.or(is_early.then_some(Ours::Starts(due)));
                 let (finding, late) = match ours {
+                    Some(Ours::Starts(_)) if due - sight.at > EARLY => {
+                        let early = stretch(due - sight.at);
+                        (Finding::Differs(format!("Job {} was created {early} before it was due", job.name.name)), None)
+                    }
                     Some(Ours::Starts(at)) => (Finding::Same, Some(lateness(sight.at, due, at))),
                     Some(Ours::Not(skip)) => (Finding::Differs(not_here(job, skip)), None),
                     None => (Finding::Differs(no_slot(job, slot, cron_job, zone)), None),
@@ -351,14 +357,13 @@ impl Track {
         }
     }
 
-    /// Ends the comparison: a slot that has been without a Job for `patience` is missed.
-    pub fn end(&mut self, patience: TimeDelta, now: DateTime<Utc>) {
-        let open: Vec<_> = self.slots.iter().filter(|(_, known)| known.is_open()).map(|(slot, _)| *slot).collect();
-        for slot in open {
-            let Some(Ours::Starts(at)) = self.slots.get(&slot).and_then(|known| known.ours) else { continue };
-            if now - at >= patience {
-                self.find(slot, Finding::Missed(format!("no Job was created for it within {}", stretch(now - at))));
-            }
+    /// Compares the slots no longer that were due after `since` and count as missed or differing: by what this was judged is in doubt.
+    pub fn doubt(&mut self, since: DateTime<Utc>) {
+        let is_doubted =
+            |known: &Slot| known.due > since && matches!(known.finding, Some(Finding::Missed(_) | Finding::Differs(_)));
+        let doubted = self.slots.iter().filter(|(_, known)| is_doubted(known)).map(|(slot, _)| *slot);
+        for slot in doubted.collect::<Vec<_>>() {
+            self.find(slot, Finding::NotSeen);
         }
     }
 

@@ -63,7 +63,8 @@ impl Lateness {
 
 /// A duration in seconds, to the millisecond.
 pub(super) fn seconds(time: TimeDelta) -> f64 {
-    TimeDelta::milliseconds(time.num_milliseconds()).as_seconds_f64()
+    let millis = i32::try_from(time.num_milliseconds()).unwrap_or(i32::MAX);
+    f64::from(millis) / 1000.0
 }
 
 /// The step of a duration of zero or more, in milliseconds.

@@ -135,10 +135,11 @@ impl Sums {
             self.apart.slots =
                 (self.apart.slots + is_counted(&change.after)).saturating_sub(is_counted(&change.before));
             self.apart.same = (self.apart.same + is_same(&change.after)).saturating_sub(is_same(&change.before));
-            return;
         }
         let slot = change.slot;
-        match &change.before {
+        // No annotation allows a second Job.
+        let is_counted = |finding: &&Finding| !is_apart || matches!(finding, Finding::Twice(_));
+        match change.before.as_ref().filter(is_counted) {
             None => {}
             Some(Finding::Same) => self.same = self.same.saturating_sub(1),
             Some(Finding::NotSeen) => self.not_seen = self.not_seen.saturating_sub(1),
@@ -146,13 +147,16 @@ impl Sums {
             Some(Finding::Twice(why)) => self.twice.remove(name, slot, why),
             Some(Finding::Differs(why)) => self.differs.remove(name, slot, why),
         }
-        match &change.after {
+        match change.after.as_ref().filter(is_counted) {
             None => {}
             Some(Finding::Same) => self.same += 1,
             Some(Finding::NotSeen) => self.not_seen += 1,
             Some(Finding::Missed(why)) => self.missed.add(entry(name, Some(slot), why)),
             Some(Finding::Twice(why)) => self.twice.add(entry(name, Some(slot), why)),
             Some(Finding::Differs(why)) => self.differs.add(entry(name, Some(slot), why)),
+        }
+        if is_apart {
+            return;
         }
         if let Some(own) = change.own {
             self.own.add(own);
@@ -419,6 +423,15 @@ impl Report {
     #[must_use]
     pub fn without_namespaces(self, namespaces_unread: Option<String>) -> Self {
         Self { namespaces_unread, ..self }
+    }
+
+    /// The same, where the watch has a gap at the end because of this `trouble`.
+    #[must_use]
+    pub fn blind_at_the_end(mut self, trouble: Option<&str>) -> Self {
+        if let Some(trouble) = trouble {
+            self.verdict = format!("{} At the end nothing was seen any more: {trouble}.", self.verdict);
+        }
+        self
     }
 
     fn load_lines(&self) -> Vec<String> {

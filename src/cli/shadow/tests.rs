@@ -231,3 +231,45 @@ async fn slots_in_a_gap_of_the_watch_are_not_seen() {
     assert_eq!((&report["slots"], &report["same"]), (&json!(7), &json!(7)), "{report:#}");
     assert_eq!(report["notSeen"], 3, "{report:#}");
 }
+
+/// The API server goes away, or the credentials end, and nothing is seen any more.
+#[tokio::test(start_paused = true)]
+async fn a_shadow_that_went_blind_counts_what_came_due_since_as_not_seen() {
+    let world = world(after_twenty_seconds).await;
+    world.create_cron_job("a", json!({})).await;
+    world.work(4);
+    let shadow = Beside::start(&world, 10).await;
+    world.pass_until("2026-03-02T12:02:30Z").await;
+    shadow.wire.judge(|_| Fate::Denied(401, "Unauthorized", "the token has expired"));
+    shadow.wire.cut_watches();
+    let (report, is_good, _) = shadow.end().await;
+    assert!(is_good, "{report:#}");
+    assert_eq!([&report["slots"], &report["same"], &report["notSeen"]], [2, 2, 8], "{report:#}");
+    let verdict = report["verdict"].as_str().unwrap();
+    assert!(verdict.contains("At the end nothing was seen any more: ") && verdict.contains("expired"), "{verdict}");
+}
+
+/// Namespaces are read every ten seconds, and the controller sees them at once.
+#[tokio::test(start_paused = true)]
+async fn freezes_and_thaws_beside_slots_are_no_differences() {
+    let world = world(after_twenty_seconds).await;
+    for name in ["a", "b"] {
+        world.create_cron_job(name, json!({})).await;
+    }
+    world.work(4);
+    let shadow = Beside::start(&world, 12).await;
+    let path = "/api/v1/namespaces/default";
+    let freeze = |until: Value| json!({"metadata": {"annotations": {"cronjob-controller.dev/not-before": until}}});
+    for (at, until) in [
+        ("2026-03-02T12:01:59Z", json!("2026-03-02T14:00:00Z")),
+        ("2026-03-02T12:02:59Z", Value::Null),
+        ("2026-03-02T12:05:52Z", json!("2026-03-02T14:00:00Z")),
+        ("2026-03-02T12:08:01Z", Value::Null),
+    ] {
+        world.pass_until(at).await;
+        world.request("PATCH", path, &freeze(until)).await.unwrap();
+    }
+    let (report, is_good, _) = shadow.end().await;
+    assert!(is_good, "{report:#}");
+    assert!(report["same"].as_u64().unwrap() >= 12, "{report:#}");
+}

@@ -37,8 +37,10 @@ use crate::cli::restrictions::Restrictions;
 use crate::controller::plan::Verdict;
 use crate::workqueue::{self, WorkQueue};
 
-/// How often leases are read.
-const LEASE_PERIOD: Duration = Duration::from_secs(10);
+/// How often leases and Namespaces are read.
+const PERIOD: Duration = Duration::from_secs(10);
+/// What was judged so long before another restriction of its Namespace was read may have been judged by the wrong one.
+const DOUBTED: TimeDelta = TimeDelta::seconds(20);
 /// How often the summary is shown.
 const SHOWN: Duration = Duration::from_secs(1);
 /// During a gap of the watch, a key is looked at again after this time.
@@ -129,19 +131,25 @@ impl Shadow {
         tokio::spawn(cron_jobs.run(stop.clone()));
         tokio::spawn(jobs.run(stop.clone()));
         let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
+        let (queue, cron_jobs) = (shadow.queue.clone(), Arc::clone(&shadow.cron_jobs));
         let reading = async move {
             loop {
                 *leases.write() = read_leases(&client).await;
-                *restrictions.write() = Restrictions::read(&client, namespace.as_deref()).await;
-                sleep(LEASE_PERIOD).await;
+                let read = Restrictions::read(&client, namespace.as_deref()).await;
+                let read = read.or_last(&restrictions.read());
+                if *restrictions.read() != read {
+                    *restrictions.write() = read;
+                    cron_jobs.list().iter().for_each(|cron_job| queue.add(cron_job.object_name().clone()));
+                }
+                sleep(PERIOD).await;
             }
         };
         tokio::spawn(async move { stop.run_until_cancelled(reading).await });
         shadow
     }
 
-    /// Compares for `lasts`, or until `stop`. After that time, slots without a Job are waited for, as long as it lasted and three
-    /// minutes at most; not after `stop`.
+    /// Compares for `lasts`, or until `stop`. After that time, slots without a Job are waited for, three minutes at most; not after
+    /// `stop`.
     ///
     /// # Errors
     /// When the first lists are refused.
@@ -152,14 +160,12 @@ impl Shadow {
         show: &mut (dyn FnMut(&Progress) + Send),
     ) -> Result<(Report, bool), ShadowError> {
         if stop.run_until_cancelled(self.sync(show)).await.transpose()?.is_none() {
-            self.end(TimeDelta::MAX);
             return Ok(self.report());
         }
         self.since = self.clock.now();
         self.until = lasts.and_then(|lasts| self.since.checked_add_signed(lasts));
-        let patience = lasts.unwrap_or(MISSED_AFTER).min(MISSED_AFTER);
-        let is_over = self.work(patience, stop, show).await;
-        self.end(if is_over { patience } else { MISSED_AFTER });
+        self.work(stop, show).await;
+        self.end();
         self.look_for_refusals().await;
         Ok(self.report())
     }
@@ -185,30 +191,24 @@ impl Shadow {
         }
     }
 
-    /// Works on keys until the end, and then for at most `patience` until each slot has its Job. Returns false if it was stopped
-    /// before.
-    async fn work(
-        &mut self,
-        patience: TimeDelta,
-        stop: &CancellationToken,
-        show: &mut (dyn FnMut(&Progress) + Send),
-    ) -> bool {
+    /// Works on keys until the end, and then until each slot has its Job or is missed.
+    async fn work(&mut self, stop: &CancellationToken, show: &mut (dyn FnMut(&Progress) + Send)) {
         let mut ticks = interval(SHOWN);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return false,
+                () = stop.cancelled() => return,
                 _ = ticks.tick() => {
                     show(&self.progress(self.until));
                     let now = self.clock.now();
-                    let is_over = |end| now >= end && (self.open() == 0 || now - end >= patience);
+                    let is_over = |end| now >= end && (self.open() == 0 || now - end >= MISSED_AFTER);
                     if self.until.is_some_and(is_over) {
-                        return true;
+                        return;
                     }
                 }
                 key = self.queue.get() => {
-                    let Some(key) = key else { return false };
+                    let Some(key) = key else { return };
                     self.look_at(&key);
                     self.queue.done(&key);
                 }
@@ -216,16 +216,18 @@ impl Shadow {
         }
     }
 
-    /// Ends the comparison; slots that have been without a Job for `patience` are missed, unless the watch has a gap now.
-    fn end(&mut self, patience: TimeDelta) {
+    /// Ends the comparison; slots that have been without a Job for three minutes are missed. If the watch has a gap now, they are not
+    /// seen, and neither are those that were due in it.
+    fn end(&mut self) {
         let now = self.clock.now();
         let sees = self.eyes.see(&self.cron_jobs, &self.jobs).is_some();
+        let end = self.until.map_or(now, |until| until.min(now));
         for name in self.known.keys().cloned().collect::<Vec<_>>() {
             if let Some(known) = self.known.get_mut(&name) {
                 if sees {
-                    known.track.end(patience, now);
+                    known.track.pass(known.cron_job.status.last_schedule_time, now);
                 } else {
-                    known.track.lose_open();
+                    known.track.skip_until(end, &known.cron_job, self.flags.zone);
                 }
             }
             self.sum_up(&name);
@@ -248,7 +250,10 @@ impl Shadow {
         let now = self.clock.now();
         let until = self.until.map_or(now, |until| until.min(now));
         let report = self.sums.report(self.cron_jobs.len(), self.open(), self.since, until);
-        (report.without_namespaces(self.restrictions.read().unread.clone()), self.sums.is_same())
+        let report = report.without_namespaces(self.restrictions.read().unread.clone());
+        let is_blind = self.eyes.see(&self.cron_jobs, &self.jobs).is_none();
+        let trouble = is_blind.then(|| self.eyes.trouble().unwrap_or_default());
+        (report.blind_at_the_end(trouble.as_deref()), self.sums.is_same())
     }
 
     fn open(&self) -> usize {
@@ -405,8 +410,14 @@ impl Known {
             self.track.skip_until(since, cron_job, zone);
             self.status.reset();
         }
+        let is_restricted_otherwise = self.cron_job.restriction() != cron_job.restriction();
+        if is_restricted_otherwise {
+            // It may have been changed at any time since it was read before.
+            self.track.doubt(now - DOUBTED);
+        }
         let is_changed = self.cron_job.spec != cron_job.spec
             || !self.cron_job.same_policies(cron_job)
+            || is_restricted_otherwise
             || self.cron_job.deleting != cron_job.deleting;
         if is_changed {
             self.track.skip_until(now, cron_job, zone);

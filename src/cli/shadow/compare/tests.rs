@@ -23,10 +23,10 @@ enum Step {
     Passes(&'static str, Option<&'static str>),
     /// What was due until then was not watched.
     Gap(&'static str),
-    /// It is the end, at which slots are missed after so many seconds.
-    Ends(&'static str, i64),
+    /// What was found of slots that were due after this time is in doubt.
+    Doubts(&'static str),
 }
-use Step::{Blocks, Ends, Gap, Not, Passes, Sees, SeesBeside, Starts};
+use Step::{Blocks, Doubts, Gap, Not, Passes, Sees, SeesBeside, Starts};
 
 fn at(time: &str) -> DateTime<Utc> {
     instant(&format!("2026-11-22T{time}Z"))
@@ -85,7 +85,7 @@ impl Step {
             }
             Passes(now, told) => track.pass(told.map(at), at(now)),
             Gap(until) => track.skip_until(at(until), cron_job, Zone::UTC),
-            Ends(now, patience) => track.end(TimeDelta::seconds(patience), at(now)),
+            Doubts(since) => track.doubt(at(since)),
         }
     }
 }
@@ -168,10 +168,24 @@ fn each_slot_has_the_finding_that_follows_from_both_controllers() {
             &[0.1],
         ),
         (
-            "at the end, missed after the patience and not before",
+            "what was found shortly before another restriction was read is in doubt, and what agrees is not",
             json!({}),
-            vec![Starts("12:10:00", "12:10:00"), Starts("12:20:00", "12:20:00"), Ends("12:20:30", 60)],
-            &["12:10 missed: no Job was created for it within 10m30s"],
+            vec![
+                Starts("12:10:00", "12:10:00"),
+                Passes("12:13:00", None),
+                Sees("12:20:00", "", "12:20:00.1"),
+                Starts("12:30:00", "12:30:00"),
+                Sees("12:30:00", "", "12:30:00.1"),
+                Doubts("12:19:50"),
+            ],
+            &["12:10 missed: no Job was created for it within 3m00s", "12:20 not seen", "12:30 same"],
+            &[0.1],
+        ),
+        (
+            "a Job long before its slot",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:38")],
+            &["12:10 differs: Job nightly-29654170 was created 22s before it was due"],
             &[],
         ),
         (

@@ -101,6 +101,9 @@ fn what_the_controller_in_charge_does_not_read_is_counted_apart() {
     sums.apply(&name("a"), &change(slot, Some(missed), Some(Finding::Same), Some(1)), true);
     assert_eq!(report(&sums)["apart"], json!({"slots": 1, "same": 1}));
     assert_eq!((sums.slots(), sums.is_same(), sums.late.len()), (0, true, 0));
+    let twice = Finding::Twice("Jobs a-1 and b were created for it".to_owned());
+    sums.apply(&name("a"), &change(slot, Some(Finding::Same), Some(twice), None), true);
+    assert_eq!((sums.is_same(), sums.twice.len()), (false, 1), "no annotation allows that");
 }
 
 #[test]
