@@ -185,7 +185,7 @@ fn each_slot_has_the_finding_that_follows_from_both_controllers() {
             "a Job long before its slot",
             json!({}),
             vec![Sees("12:10:00", "", "12:09:38")],
-            &["12:10 differs: Job nightly-29654170 was created 22s before it was due"],
+            &["12:10 differs: Job nightly-29922490 was created 22s before it was due"],
             &[],
         ),
         (
