@@ -22,7 +22,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
+use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send, send_and_tell};
 use crate::api::{ControllerKind, crd};
 use crate::terminal::path_text;
 pub(crate) use documents::{Content, Document, Place, documents};
@@ -192,7 +192,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ManifestError> {
     } else {
         std::fs::read(path).map(|read| bytes = read)
     };
-    read.and_then(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
+    read.map(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
 }
 
 /// The file itself or stdin, or the manifests in a directory in name order; those in the directories below it too if `recursive`, and for
@@ -215,6 +215,11 @@ pub(crate) fn files(path: &Path, recursive: bool) -> Result<(Vec<PathBuf>, Vec<M
     if is_empty { Err(ManifestError::Empty(path.to_owned())) } else { Ok((files, unreadable)) }
 }
 
+/// Whether a path is a file, or a link to nothing, which is an error when it is read. A pipe would never end.
+fn is_read(path: &Path) -> bool {
+    path.is_file() || std::fs::metadata(path).is_err()
+}
+
 /// Adds the manifests in a directory to `files`, and the directories in it to `directories`. Links to directories are not
 /// followed, so that there is an end.
 fn read_directory(path: &Path, files: &mut Vec<PathBuf>, directories: &mut Vec<PathBuf>) -> Result<(), ManifestError> {
@@ -228,7 +233,7 @@ fn read_directory(path: &Path, files: &mut Vec<PathBuf>, directories: &mut Vec<P
         }
         let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
         // A kustomization is not an object.
-        if is_manifest && file.file_stem().is_none_or(|stem| stem != "kustomization") && file.is_file() {
+        if is_manifest && file.file_stem().is_none_or(|stem| stem != "kustomization") && is_read(&file) {
             files.push(file);
         }
     }
@@ -323,7 +328,7 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
         if let Some(namespace) = target.namespace.clone().filter(|namespace| known.insert(namespace.clone())) {
             make_namespace(&client, &namespace, &manifest.place).await;
         }
-        match apply_one(&client, &target, manifest.object, overwrite).await {
+        match apply_one(&client, &target, &manifest, overwrite).await {
             Ok(()) => {}
             // Then the objects of its kind are skipped, too.
             Err(refusal) if is_definition && refusal.reason == "Invalid" => {
@@ -375,20 +380,27 @@ impl Target {
     }
 }
 
-async fn apply_one(client: &Client, target: &Target, mut object: Value, overwrite: bool) -> Result<(), Refusal> {
+async fn apply_one(client: &Client, target: &Target, manifest: &Manifest, overwrite: bool) -> Result<(), Refusal> {
+    let (place, mut object) = (&manifest.place, manifest.object.clone());
     if !object["metadata"]["annotations"].is_object() {
         object["metadata"]["annotations"] = json!({});
     }
     let applied = format!("{object}\n");
+    // A dump has them, and this is another object like it.
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+        metadata.remove("uid");
+    }
     object["metadata"]["annotations"][LAST_APPLIED] = applied.into();
     // Strict: a misspelt field is an error; otherwise it would be dropped silently.
     let query = format!("fieldValidation=Strict&fieldManager={MANAGER}");
     let path = format!("{}?{query}", target.collection);
-    let create = send::<IgnoredAny>(client, Method::POST, &path, JSON, &object).await;
+    let mut tell = |warning: &str| warn!(%place, warning, "the API server warns");
+    let create = send_and_tell::<IgnoredAny>(client, Method::POST, &path, JSON, &object, &mut tell).await;
     match create {
         Err(refusal) if refusal.reason == "AlreadyExists" && overwrite => {
             let path = format!("{}/{}?{query}", target.collection, target.name);
-            send::<IgnoredAny>(client, Method::PATCH, &path, MERGE_PATCH, &object).await.map(drop)
+            send_and_tell::<IgnoredAny>(client, Method::PATCH, &path, MERGE_PATCH, &object, &mut tell).await.map(drop)
         }
         Err(refusal) if refusal.reason == "AlreadyExists" => Ok(()),
         other => other.map(drop),

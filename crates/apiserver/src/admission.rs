@@ -100,7 +100,7 @@ impl Write<'_> {
     fn request<'a>(&'a self, object: &'a Value, namespace_object: Option<&'a Value>) -> Request<'a> {
         let Target { resource, subresource, namespace, .. } = self.target;
         let (old, dry_run) = (self.old, self.options.dry_run);
-        Request { resource, subresource, namespace, object, old, namespace_object, dry_run }
+        Request { resource, subresource, namespace, object, old, namespace_object, dry_run, is_alone: false }
     }
 
     /// The namespace of the object.

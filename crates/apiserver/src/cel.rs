@@ -125,6 +125,13 @@ impl Scope {
         self
     }
 
+    /// Adds a variable whose value is not known, and why. Expressions that use it are not judged.
+    #[must_use]
+    pub fn without(mut self, name: &str, why: &str) -> Self {
+        self.variables.insert(name.to_owned(), Err(NotJudged(why.to_owned())));
+        self
+    }
+
     /// Adds a variable whose value is the result of an expression. Without one, expressions that use it are not judged.
     pub fn add(&mut self, name: String, expression: &Expression, budget: &mut Budget) {
         let value = expression.value(self, budget);

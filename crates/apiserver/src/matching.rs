@@ -13,6 +13,8 @@ use super::meta;
 use super::registry::Resource;
 
 const NAMESPACES: &str = "namespaces";
+/// The label that each namespace has with its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A write, as admission sees it.
 #[derive(Clone, Copy)]
@@ -31,6 +33,8 @@ pub struct Request<'a> {
     pub namespace_object: Option<&'a Value>,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
+    /// Whether no server has it: the user is not known, nor a namespace that is not given.
+    pub is_alone: bool,
 }
 
 /// What the conditions of a configuration say of a request.
@@ -106,9 +110,29 @@ impl Request<'_> {
         let is_namespace = match self.resource.qualified_name() {
             name if name == NAMESPACES => chooses(by_namespace, self.object),
             _ if !self.resource.namespaced || by_namespace.as_object().is_none_or(Map::is_empty) => true,
+            _ if self.namespace_object.is_none() && self.is_alone => self.may_be_in(by_namespace),
             _ => self.namespace_object.is_some_and(|found| chooses(by_namespace, found)),
         };
         is_object && is_namespace
+    }
+
+    /// Whether the selector may choose the namespace, of which only the name is known.
+    fn may_be_in(&self, selector: &Value) -> bool {
+        let labels = json!({ NAME_LABEL: self.namespace });
+        let is_of_name = |item: &Value| item["key"] == NAME_LABEL;
+        let named = array(&selector["matchExpressions"]).iter().filter(|item| is_of_name(item)).cloned().collect();
+        let by_label = selector["matchLabels"].get(NAME_LABEL);
+        label_selector_matches(&json!({ "matchExpressions": Value::Array(named) }), &labels)
+            && by_label.is_none_or(|name| *name == *self.namespace)
+    }
+
+    /// Whether the namespaceSelector is about labels that are not known.
+    pub fn is_unsure_of(&self, selectors: &Value) -> bool {
+        let selector = &selectors["namespaceSelector"];
+        let other_label = |name: &String| name != NAME_LABEL;
+        let has_other = selector["matchLabels"].as_object().is_some_and(|labels| labels.keys().any(other_label))
+            || array(&selector["matchExpressions"]).iter().any(|item| item["key"] != NAME_LABEL);
+        self.is_alone && self.namespace_object.is_none() && self.resource.namespaced && has_other
     }
 
     /// The variables of conditions and policies.
@@ -118,6 +142,9 @@ impl Request<'_> {
             for field in ["uid", "object", "oldObject"] {
                 fields.remove(field);
             }
+            if self.is_alone {
+                fields.remove("userInfo");
+            }
         }
         let scope = Scope::default()
             .with("object", self.object, None)
@@ -125,6 +152,7 @@ impl Request<'_> {
             .with("request", &request, None);
         match self.namespace_object.filter(|_| self.resource.namespaced) {
             Some(namespace) => scope.with("namespaceObject", namespace, None),
+            None if self.is_alone && self.resource.namespaced => scope.without("namespaceObject", "no file has it"),
             None => scope.with("namespaceObject", &Value::Null, None),
         }
     }

@@ -9,7 +9,7 @@
 //! Matches k8s.io/apiserver `pkg/admission/plugin/policy/validating` (`dispatcher.go`, `validator.go`) and `pkg/admission/plugin/policy/matching`.
 
 use apimachinery::status::{self, Cause, Status};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cel::{Answer, Budget, Expression, Scope};
 use super::kinds::label_selector_matches;
@@ -117,11 +117,18 @@ impl<'a> Policies<'a> {
         let object = prepared(resource, object).ok()?;
         let namespace = meta::text(&object, "namespace");
         let is_meant = |other: &&&Value| other["kind"] == "Namespace" && meta::text(other, "name") == namespace;
-        // A namespace has its name as a label.
-        let bare = json!({"metadata": {"name": namespace, "labels": {"kubernetes.io/metadata.name": namespace}}});
-        let namespace_object = Some(self.others.iter().find(is_meant).map_or(&bare, |found| *found));
-        let (subresource, old, dry_run) = ("", None, false);
-        Some(self.judge(&Request { resource, subresource, namespace, object: &object, old, namespace_object, dry_run }))
+        let namespace_object = self.others.iter().find(is_meant).copied();
+        let (subresource, old, dry_run, is_alone, object) = ("", None, false, true, &object);
+        Some(self.judge(&Request {
+            resource,
+            subresource,
+            namespace,
+            object,
+            old,
+            namespace_object,
+            dry_run,
+            is_alone,
+        }))
     }
 
     /// Judges a write.
@@ -142,14 +149,26 @@ impl<'a> Policies<'a> {
             };
             let read = Policy::read(policy);
             for binding in std::iter::once(first).chain(bindings) {
-                match self.params(request, policy, binding) {
-                    Ok(params) => {
-                        for param in params {
-                            read.apply(request, binding, param, &mut budget, &mut judged);
-                        }
+                let params = match self.params(request, policy, binding) {
+                    Ok(params) => params,
+                    Err(why) => {
+                        judged.unknown.push(format!("{}: {why}", read.name));
+                        continue;
                     }
-                    Err(why) => judged.unknown.push(format!("{}: {why}", read.name)),
+                };
+                let mut found = Judged::default();
+                for param in params {
+                    read.apply(request, binding, param, &mut budget, &mut found);
                 }
+                let selectors = [&policy["spec"]["matchConstraints"], &binding["spec"]["matchResources"]];
+                let is_failure = !(found.denied.is_empty() && found.warned.is_empty());
+                if is_failure && selectors.into_iter().any(|of| request.is_unsure_of(of)) {
+                    judged.unknown.push(format!("{}: its namespaceSelector: no file has the Namespace", read.name));
+                } else {
+                    judged.denied.extend(found.denied);
+                    judged.warned.extend(found.warned);
+                }
+                judged.unknown.extend(found.unknown);
             }
         }
         judged

@@ -1,6 +1,6 @@
 //! Jobs that pile up, because nothing bounds how many of them run at a time.
 //!
-//! Guarantee: a schedule costs as many steps as it has runs in [`RUNS`] at most, whatever it is. Pure.
+//! Guarantee: a schedule costs as many steps as for [`RUNS`] and [`MOST`] runs at most, whatever it is. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -11,6 +11,8 @@ use crate::api::policy::MAX_CONCURRENT;
 
 /// As many runs in a day as an hourly schedule has.
 const RUNS: usize = 24;
+/// A deadline bounds the Jobs of a CronJob if no more than these start until it has passed.
+const MOST: usize = 100;
 
 /// Whether Jobs that hang or cannot start can pile up, and what to write. Allow is the default.
 pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Option<Fault> {
@@ -18,18 +20,24 @@ pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Opti
     let policy = &spec["concurrencyPolicy"];
     // A kind without policies has no such annotation, and starts Pods.
     let allows = (policy.is_null() || policy == "Allow") && timed.has_policies();
-    if !allows || timed.max_concurrent().is_some() || has_deadline(spec) || !is_frequent(timed, today) {
+    if !allows || timed.max_concurrent().is_some() || !is_frequent(timed, today) {
+        return None;
+    }
+    // That of a Pod does not count while it cannot start.
+    let deadline = spec["jobTemplate"]["spec"]["activeDeadlineSeconds"].as_i64().and_then(TimeDelta::try_seconds);
+    if deadline.is_some_and(|deadline| !more_than(MOST, timed, today, deadline)) {
         return None;
     }
     let is = if policy.is_null() { "is not set, which means Allow" } else { "is Allow" };
+    let bounds = if deadline.is_some() { "activeDeadlineSeconds is too long to bound" } else { "nothing bounds" };
     let message = format!(
-        "{is}, and nothing bounds how many Jobs run at a time: those that hang or cannot start pile up, {RUNS} a day or more; write \
+        "{is}, and {bounds} how many Jobs run at a time: those that hang or cannot start pile up, {RUNS} a day or more; write \
          Forbid or Replace here, activeDeadlineSeconds in the Job, or the annotation {MAX_CONCURRENT}"
     );
     Some(Fault::warning(Code::AllowWithoutBound, "spec.concurrencyPolicy", message))
 }
 
-/// Whether the Job or its Pods end by themselves.
+/// Whether the Job or its Pods end by themselves once they run.
 pub(super) fn has_deadline(spec: &Value) -> bool {
     let template = &spec["jobTemplate"]["spec"];
     let limits = [&template["activeDeadlineSeconds"], &template["template"]["spec"]["activeDeadlineSeconds"]];
@@ -38,11 +46,16 @@ pub(super) fn has_deadline(spec: &Value) -> bool {
 
 /// Whether it runs as often as once an hour, or as many times in a part of the day.
 fn is_frequent(timed: &Timed, today: DateTime<Utc>) -> bool {
+    more_than(RUNS - 1, timed, today, TimeDelta::days(1))
+}
+
+/// Whether more than `most` runs start within a time.
+fn more_than(most: usize, timed: &Timed, today: DateTime<Utc>, within: TimeDelta) -> bool {
     let schedule = &timed.schedule;
     let first = schedule.next_after(today).filter(|_| !timed.is_never_due());
     let Some(first) = first else { return false };
     let runs = std::iter::successors(Some(first), |slot| schedule.next_after(*slot));
-    runs.take_while(|slot| *slot < first + TimeDelta::days(1)).take(RUNS).count() == RUNS
+    runs.take_while(|slot| *slot - first < within).take(most + 1).count() > most
 }
 
 #[cfg(test)]

@@ -2,13 +2,15 @@
 //!
 //! Guarantee: a hint follows the refusal's own text, and is given only for text that other schedulers know. Pure.
 
+use schedule::{Schedule, Zone};
+
 use crate::api::policy::SCHEDULE;
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// The smallest and the greatest number of each field.
-const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
+pub(super) const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
 
 /// The hint for a schedule that was refused.
 pub(super) fn of(text: &str) -> Option<String> {
@@ -18,10 +20,13 @@ pub(super) fn of(text: &str) -> Option<String> {
             "this is a schedule of AWS; for an interval write @every 5m, and for times five fields".to_owned(),
         );
     }
+    // The refusal names spec.timeZone.
+    if lower.starts_with("tz=") || lower.starts_with("cron_tz=") {
+        return None;
+    }
     let fields: Vec<&str> = lower.split_whitespace().collect();
-    if matches!(fields.len(), 6 | 7) {
-        let years = if fields.len() == 7 { ", and the last (years)" } else { "" };
-        return Some(format!("schedules have five fields here; leave out the first (seconds){years}"));
+    if fields.len() > 5 {
+        return too_many(&fields);
     }
     let fields: [&str; 5] = fields.try_into().ok()?;
     if fields
@@ -42,10 +47,32 @@ pub(super) fn of(text: &str) -> Option<String> {
     if is_extended(fields[2]) || is_extended(fields[4]) {
         return Some(format!("L, W and # are known to the annotation {SCHEDULE} only"));
     }
-    if fields[4].split([',', '-']).any(|day| day == "7") {
+    let days = fields[4].split(',').filter_map(|item| item.split('/').next());
+    if days.flat_map(|range| range.split('-')).any(|day| day == "7") {
         return Some("Sunday is 0".to_owned());
     }
     fields.iter().enumerate().find_map(|(index, field)| field.split(',').find_map(|item| wrapped(index, item)))
+}
+
+/// The hint for more than five fields.
+fn too_many(fields: &[&str]) -> Option<String> {
+    if fields.iter().any(|field| field.ends_with(',') || field.starts_with(',')) {
+        return Some("a list has no blanks".to_owned());
+    }
+    if fields.contains(&"-") {
+        return Some("a range has no blanks".to_owned());
+    }
+    let is_valid = |fields: &[&str]| Schedule::parse_standard(&fields.join(" "), Zone::UTC).is_ok();
+    let without = match fields {
+        // In AWS one of the days is always ?, and in Quartz, whose first field is the seconds.
+        [five @ .., _] if fields.len() == 6 && (five[2] == "?" || five[4] == "?") => (is_valid(five), "last (years)"),
+        [_, five @ ..] if fields.len() == 6 && is_valid(five) => (true, "first (seconds)"),
+        [five @ .., _] if fields.len() == 6 => (is_valid(five), "last (years)"),
+        [_, five @ .., _] => (is_valid(five), "first (seconds), and the last (years)"),
+        _ => return None,
+    };
+    let (is_meant, which) = without;
+    is_meant.then(|| format!("schedules have five fields here; leave out the {which}"))
 }
 
 /// The number of a value of the field with that index.
@@ -67,8 +94,15 @@ fn wrapped(field: usize, item: &str) -> Option<String> {
     let (first, last) = FIELDS[field];
     let part = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let is_within = (first..=last).contains(&from) && (first..=last).contains(&to);
-    (from > to && step.is_none() && is_within)
-        .then(|| format!("a range ends at the end of its field; write {},{}", part(from, last), part(first, to)))
+    let instead = match step {
+        None => [part(from, last), part(first, to)].join(","),
+        Some(step) => {
+            let step = step.parse::<usize>().ok().filter(|step| *step > 0)?;
+            let numbers = (from..=last).chain(first..=to).step_by(step);
+            numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+        }
+    };
+    (from > to && is_within).then(|| format!("a range ends at the end of its field; write {instead}"))
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@ use chrono::{DateTime, Datelike, Months, Utc};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
+use super::hints::{FIELDS, number};
 use super::{Code, Fault, concurrency, policies};
 use crate::api::manage::MANAGED_ANNOTATION;
+use crate::cli::output::count;
 use crate::cli::words::joined;
 
 pub(super) const SCHEDULE: &str = "spec.schedule";
@@ -25,11 +27,15 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
     let [minute, hour, day, month, weekday] = fields;
     let mut faults = Vec::new();
     // A step of 1 is a star, too, and means something else to its author.
-    if is_star(minute) && !matches!(hour, "*" | "?") {
+    let is_some_days = !is_star(day) || !(is_star(weekday) || weekday.contains('-'));
+    if is_all(0, minute) && !matches!(hour, "*" | "?") {
         let message = format!(
             "runs in every minute of the hours that the second field ({hour}) names; for one run in each of them, write 0 in the \
              first field"
         );
+        faults.push(Fault::warning(Code::EveryMinute, SCHEDULE, message));
+    } else if is_all(0, minute) && is_some_days {
+        let message = "runs in every minute of the days that it names; for one run on each of them, write 0 in the first two fields";
         faults.push(Fault::warning(Code::EveryMinute, SCHEDULE, message));
     }
     if !is_star(day) && !is_star(weekday) {
@@ -38,7 +44,9 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
         );
         faults.push(Fault::warning(Code::DayOrWeekday, SCHEDULE, message));
     }
-    faults.extend(CYCLES.into_iter().filter_map(|(index, size, unit, cycle)| uneven(fields[index], size, unit, cycle)));
+    faults.extend(
+        CYCLES.into_iter().filter_map(|(index, size, unit, cycle)| uneven(index, fields[index], size, unit, cycle)),
+    );
     faults.extend(restarting_month(day));
     faults.extend(restarting_week(weekday));
     faults.extend(short_months(fields, today).map(|missing| {
@@ -91,27 +99,49 @@ pub(super) fn fields(text: &str) -> Option<[&str; 5]> {
 
 /// Whether a field counts as a star for robfig/cron: a star somewhere in its list, without a step.
 pub(super) fn is_star(field: &str) -> bool {
-    field.split(',').any(|item| star_step(item) == Some(1))
+    field.split(',').any(|item| {
+        let (range, step) = item.split_once('/').unwrap_or((item, "1"));
+        matches!(range.split('-').next(), Some("*" | "?")) && step.parse() == Ok(1_u32)
+    })
 }
 
-/// The step of a star.
-fn star_step(item: &str) -> Option<u32> {
-    let (range, step) = item.split_once('/').unwrap_or((item, "1"));
-    matches!(range.split('-').next(), Some("*" | "?")).then(|| step.parse().ok()).flatten()
+/// Whether the field with that index matches all numbers.
+fn is_all(index: usize, field: &str) -> bool {
+    field.split(',').any(|item| step_of_all(index, item) == Some(1))
+}
+
+/// The step of an item that goes from the first number of its field to the last, however that is written.
+fn step_of_all(index: usize, item: &str) -> Option<u32> {
+    let item = item.to_ascii_lowercase();
+    let (range, step) = item.split_once('/').map_or((&*item, None), |(range, step)| (range, Some(step)));
+    let (first, last) = FIELDS[index];
+    let is_all = match range.split_once('-') {
+        None if matches!(range, "*" | "?") => true,
+        None => step.is_some() && number(index, range) == Some(first),
+        Some(("*" | "?", _)) => true,
+        Some((from, to)) => number(index, from) == Some(first) && number(index, to) == Some(last),
+    };
+    is_all.then(|| step.map_or(Some(1), |step| step.parse().ok())).flatten()
+}
+
+/// The first item of a field that goes over all numbers by a larger step, and its step.
+fn stepped(index: usize, field: &str) -> Option<(&str, u32)> {
+    field.split(',').find_map(|item| Some((item, step_of_all(index, item).filter(|step| *step > 1)?)))
 }
 
 /// A step that does not divide its field.
-fn uneven(field: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
-    let step = field.split(',').filter_map(star_step).find(|step| *step > 0 && !size.is_multiple_of(*step))?;
+fn uneven(index: usize, field: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
+    let items = field.split(',').filter_map(|item| Some((item, step_of_all(index, item)?)));
+    let (item, step) = items.into_iter().find(|(_, step)| *step > 0 && !size.is_multiple_of(*step))?;
     let message = if step > size {
         format!(
             "the step {step} is more than the {size} {unit}s of the {cycle}, so only the first {unit} of each {cycle} matches"
         )
     } else {
         format!(
-            "*/{step} does not divide {size}: it starts over with each {cycle}, and the last run of one is {} {unit}s before the \
-             first of the next",
-            size % step
+            "{item} does not divide {size}: it starts over with each {cycle}, and the last run of one is {} before the first of the \
+             next",
+            count(usize::try_from(size % step).unwrap_or_default(), unit)
         )
     };
     Some(Fault::warning(Code::UnevenStep, SCHEDULE, message))
@@ -119,13 +149,13 @@ fn uneven(field: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
 
 /// A step on the days of the month, which does not go on from one month to the next.
 fn restarting_month(day: &str) -> Option<Fault> {
-    let step = day.split(',').filter_map(star_step).find(|step| *step > 1)?;
+    let (item, step) = stepped(2, day)?;
     let days: Vec<String> = (1..=31).step_by(usize::try_from(step).ok()?).map(|day: u32| day.to_string()).collect();
     let message = match days.as_slice() {
         [_] => format!("the step {step} is not less than the days of a month, so only day 1 of each month matches"),
         days => {
             format!(
-                "*/{step} starts over with each month: it names day {}, and then day 1 of the next month",
+                "{item} starts over with each month: it names day {}, and then day 1 of the next month",
                 joined(days)
             )
         }
@@ -136,11 +166,11 @@ fn restarting_month(day: &str) -> Option<Fault> {
 /// A step on the days of the week, which does not go on from one week to the next.
 fn restarting_week(weekday: &str) -> Option<Fault> {
     const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-    let step = weekday.split(',').filter_map(star_step).find(|step| *step > 1)?;
+    let (item, step) = stepped(4, weekday)?;
     let days: Vec<String> = DAYS.iter().step_by(usize::try_from(step).ok()?).map(|day| (*day).to_owned()).collect();
     let message = match days.as_slice() {
         [_] => format!("the step {step} is not less than the days of a week, so only Sunday matches"),
-        days => format!("*/{step} starts over with each week: it names {}, and then Sunday", joined(days)),
+        days => format!("{item} starts over with each week: it names {}, and then Sunday", joined(days)),
     };
     Some(Fault::warning(Code::UnevenStep, SCHEDULE, message))
 }
@@ -159,7 +189,6 @@ fn misread_zone(zone: &str) -> Option<String> {
     let region = match zone {
         "EST" => "America/New_York",
         "MST" => "America/Denver",
-        "HST" => "Pacific/Honolulu",
         _ => return None,
     };
     Some(format!("{zone} has the same time all year, without summer time; the zone of a place is such as {region}"))

@@ -1,29 +1,39 @@
 //! Kinds that look like one that is checked, and do not exist.
 //!
 //! Guarantees: only groups whose kinds are known are judged. These are the groups of Kubernetes itself, since a custom resource's
-//! group has a dot, and those of this program's custom resources. An object of any other group is left alone. Pure.
+//! group has a dot, and those of this program's custom resources. Compared are the kinds that `dev` serves. An object of any other group is left alone. Pure.
 
 use super::{Code, Fault};
 use crate::api::ControllerKind;
+use apiserver::kinds;
 
 /// A kind that an author may have meant.
-struct Meant {
-    group: &'static str,
+struct Meant<'a> {
+    group: &'a str,
     api_version: String,
-    kind: &'static str,
+    kind: &'a str,
 }
 
 /// That an object's kind does not exist in its group, and which one is probably meant.
 pub(super) fn judge(api_version: &str, kind: &str) -> Option<Fault> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let is_built_in = !group.contains('.') || group.ends_with(".k8s.io");
-    let known = meant();
-    if known.iter().any(|meant| meant.group == group && meant.kind == kind) {
+    let scheduled = meant();
+    let stored = kinds::all();
+    if scheduled.iter().any(|meant| meant.group == group && meant.kind == kind)
+        || stored.iter().any(|known| known.group == group && known.kind == kind)
+    {
         return None;
     }
-    let is_candidate = |meant: &&Meant| (is_built_in || meant.group == group) && is_near(kind, meant.kind);
+    // Of a group with a dot that only sounds like one of Kubernetes, other kinds may be custom resources.
+    let is_known = !group.contains('.') || stored.iter().any(|known| known.group == group);
+    let others = stored.iter().filter(|_| is_known);
+    let others = others.map(|of| Meant { group: &of.group, api_version: of.api_version(), kind: &of.kind });
+    let known: Vec<Meant<'_>> = scheduled.into_iter().chain(others).collect();
+    let is_candidate = |meant: &&Meant<'_>| (is_built_in || meant.group == group) && is_near(kind, meant.kind);
     // A kind of the object's own group first, and batch/v1 before the custom resources.
-    let meant = known.iter().filter(is_candidate).min_by_key(|meant| (meant.kind != kind, meant.group != group))?;
+    let distance = |meant: &&Meant<'_>| (meant.kind != kind, meant.group != group, distance(kind, meant.kind));
+    let meant = known.iter().filter(is_candidate).min_by_key(distance)?;
     let field = if meant.kind == kind { "apiVersion" } else { "kind" };
     let message = format!("there is no {kind} in {api_version}; did you mean {} of {}?", meant.kind, meant.api_version);
     Some(Fault::error(Code::NoKind, field, message))
@@ -34,8 +44,8 @@ pub(super) fn is_meant(kind: &str) -> bool {
     meant().iter().any(|meant| is_near(kind, meant.kind))
 }
 
-/// The kinds that are compared: those with a schedule, and what they start.
-fn meant() -> Vec<Meant> {
+/// The kinds with a schedule, and what they start.
+fn meant() -> Vec<Meant<'static>> {
     let kinds = ControllerKind::ALL.into_iter().map(|controller_kind| controller_kind.parent);
     let job = ControllerKind::CronJob.child;
     let meant = kinds.chain([job]).map(|of| Meant { group: of.group, api_version: of.api_version(), kind: of.kind });
@@ -49,8 +59,12 @@ fn is_near(kind: &str, meant: &str) -> bool {
     if kind.len().abs_diff(meant.len()) > allowed {
         return false;
     }
-    // Letters that are missing, wrong, too many, or in the place of their neighbour.
-    strsim::osa_distance(&kind.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= allowed
+    distance(kind, meant) <= allowed
+}
+
+/// How many letters are missing, wrong, too many, or in the place of their neighbour.
+fn distance(kind: &str, meant: &str) -> usize {
+    strsim::osa_distance(&kind.to_ascii_lowercase(), &meant.to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -121,7 +121,8 @@ struct Directories(HashMap<PathBuf, Directory>);
 
 impl Directories {
     fn role_of(&mut self, source: &Source) -> Role {
-        let file = plain(Path::new(&source.file));
+        let file = located(Path::new(&source.file));
+        let argument = |directory: &Path| argument(directory, Path::new(&source.file).is_absolute());
         // From the nearest one on.
         let mut charts: Vec<&Path> = Vec::new();
         for above in file.ancestors().skip(1) {
@@ -155,7 +156,7 @@ impl Directory {
     fn read(path: &Path) -> Self {
         let read = |name: &&str| manifests::text_of(&path.join(name)).ok();
         let kustomization = KUSTOMIZATIONS.iter().find_map(read);
-        let patches = kustomization.iter().flat_map(|text| patches(text)).map(|patch| plain(&path.join(patch)));
+        let patches = kustomization.iter().flat_map(|text| patches(text)).map(|patch| located(&path.join(patch)));
         Self { patches: patches.collect(), is_chart: path.join(CHART).is_file() }
     }
 }
@@ -248,10 +249,10 @@ fn has_variable(value: &Value) -> bool {
     }
 }
 
-/// A path without `.` and `..`, as far as that can be told from its text.
-fn plain(path: &Path) -> PathBuf {
+/// An absolute path without `.` and `..`, as far as that can be told from its text: what is above the working directory counts, too.
+fn located(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
-    for component in path.components() {
+    for component in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
         match component {
             Component::CurDir => {}
             Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
@@ -263,9 +264,11 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// A directory as an argument of a shell's command.
-fn argument(path: &Path) -> String {
-    let text = path_text(path);
+/// A directory as an argument of a shell's command; from the working directory, if it is below that and not to be absolute.
+fn argument(path: &Path, is_absolute: bool) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let below = path.strip_prefix(&here).ok().filter(|_| !is_absolute);
+    let text = path_text(below.unwrap_or(path));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%=:,".contains(c);
     match text.as_str() {
         "" => ".".to_owned(),

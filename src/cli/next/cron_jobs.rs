@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, TimeDelta, Utc};
-use schedule::{Evaluation, LeftOut, Schedule, Zone, missed};
+use schedule::missed::{self, is_never_due};
+use schedule::{Evaluation, LeftOut, Schedule, Zone};
 use serde::Serialize;
 
 use super::{Skipped, twin_note};
@@ -243,7 +244,21 @@ fn problem(cron_job: &CronJob, zone: Zone) -> Option<String> {
     let of_zone = timing.time_zone.as_ref().err().map(|error| format!("It does not run: spec.timeZone: {error}."));
     let of_schedule = timing.schedule.as_ref().err().map(|error| format!("It does not run: spec.schedule: {error}."));
     let of_policy = cron_job.policy().err().map(|error| format!("It does not run: {error}."));
-    of_zone.or(of_schedule).or(of_policy)
+    let schedule = cron_job.schedule(zone);
+    let of_deadline = || never_due(schedule?, cron_job.spec.starting_deadline_seconds).map(str::to_owned);
+    of_zone.or(of_schedule).or(of_policy).or_else(of_deadline)
+}
+
+/// That no run of a schedule is ever in time for the deadline.
+pub(crate) fn never_due(schedule: &Schedule, deadline: Option<i64>) -> Option<&'static str> {
+    is_never_due(schedule, deadline).then(|| {
+        if schedule.interval().is_some() {
+            "It never runs: spec.startingDeadlineSeconds is shorter than the interval of @every, whose runs then always count from the \
+             deadline."
+        } else {
+            "It never runs: spec.startingDeadlineSeconds has passed whenever a run is due."
+        }
+    })
 }
 
 fn notes(cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) -> Vec<String> {

@@ -33,7 +33,7 @@ pub(crate) struct Document {
 pub(crate) struct Content {
     /// The objects, each with its place.
     pub objects: Vec<(Place, Value)>,
-    /// What kubectl loses without a word: the first of two equal keys, and text after the document's value.
+    /// What kubectl loses without a word: the first of two equal keys, text after the document's value, and bytes that are no text.
     pub lost: Vec<YamlError>,
 }
 
@@ -87,7 +87,8 @@ impl Document {
             Form::Json => json::read(&self.text),
             Form::Refused(problem) => Err(YamlError { line: 1, column: None, problem: problem.to_owned() }),
         };
-        let Reading { value, lost } = read.map_err(|error| self.in_file(error))?;
+        let Reading { value, mut lost } = read.map_err(|error| self.in_file(error))?;
+        lost.extend(replaced(&self.text));
         Ok(Content { objects: expand(value), lost: lost.into_iter().map(|error| self.in_file(error)).collect() })
     }
 
@@ -97,6 +98,13 @@ impl Document {
         let column = error.column.map(|column| column + before);
         YamlError { line: self.line + error.line.saturating_sub(1), column, ..error }
     }
+}
+
+/// That a text has bytes of another encoding, which were replaced when it was read.
+fn replaced(text: &str) -> Option<YamlError> {
+    let at = text.find(char::REPLACEMENT_CHARACTER)?;
+    let line = 1 + text[..at].matches('\n').count();
+    Some(YamlError { line, column: None, problem: "a byte is no UTF-8, and is read as U+FFFD".to_owned() })
 }
 
 fn is_comment(line: &str) -> bool {

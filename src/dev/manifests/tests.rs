@@ -151,6 +151,44 @@ async fn namespace_that_no_manifest_defines_is_made() {
     assert_eq!(get("/api/v1/namespaces/shop/configmaps/m").await["metadata"]["namespace"], "shop");
 }
 
+/// As `kubectl apply` creates them from what `kubectl get -o yaml` printed.
+#[tokio::test(start_paused = true)]
+async fn dump_of_objects_is_applied() {
+    let server = cluster::api_server(TestClock::new(chrono::DateTime::UNIX_EPOCH), 1);
+    let object = |name: &str| {
+        let metadata = format!(
+            "{{name: {name}, namespace: shop, resourceVersion: \"17\", uid: u, generation: 3, creationTimestamp: \"2026-01-01T00:00:00Z\"}}"
+        );
+        format!("- apiVersion: v1\n  kind: ConfigMap\n  metadata: {metadata}\n")
+    };
+    let text = format!("apiVersion: v1\nkind: List\nitems:\n{}{}", object("a"), object("b"));
+    for _ in 0..2 {
+        apply(&server, parse("dump.yaml", &text).unwrap(), true).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn warnings_of_the_server_are_told() {
+    let server = cluster::api_server(TestClock::new(chrono::DateTime::UNIX_EPOCH), 1);
+    let container = json!({
+        "name": "c", "image": "i", "env": [{"name": "A\"B", "value": "1"}, {"name": "A\"B", "value": "2"}],
+    });
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+    let body = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": pod}}},
+    });
+    let mut told = Vec::new();
+    let mut tell = |warning: &str| told.push(warning.to_owned());
+    let path = "/apis/batch/v1/namespaces/default/cronjobs";
+    let sent = send_and_tell::<Value>(&server.client(), Method::POST, path, JSON, &body, &mut tell).await;
+    assert_eq!(sent.unwrap()["metadata"]["name"], "c");
+    assert!(
+        told.len() == 1 && told[0].contains("hides previous definition") && told[0].contains(r#"of "A\"B","#),
+        "{told:?}"
+    );
+}
+
 #[test]
 fn every_kind_of_the_manifests_is_served_but_for_those_of_operators() {
     let served = apiserver::kinds::all();

@@ -67,7 +67,8 @@ fn write_is_denied_warned_of_or_not_judged() {
         json!({"matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}}});
     let with_param = json!({"paramRef": {"name": "limits", "namespace": "shop", "parameterNotFoundAction": "Deny"}});
     let kind = json!({"apiVersion": "v1", "kind": "ConfigMap"});
-    let rows: [Bound<'_>; 17] = [
+    let of_team = json!({"matchResources": {"namespaceSelector": {"matchLabels": {"team": "a"}}}});
+    let rows: [Bound<'_>; 21] = [
         (
             "it holds",
             json!({"validations": [{"expression": "object.spec.schedule == '0 3 * * *'"}]}),
@@ -129,6 +130,25 @@ fn write_is_denied_warned_of_or_not_judged() {
             "another name",
             json!({"matchConstraints": by_name, "validations": [{"expression": "false"}]}),
             &none,
+            [&[], &[], &[]],
+        ),
+        (
+            "the user, who is not known",
+            json!({"validations": [{"expression": "request.userInfo.username == 'x'"}]}),
+            &deny,
+            [&[], &[], &["p: request.userInfo.username == 'x': it has no result here: No such key: userInfo"]],
+        ),
+        (
+            "a Namespace that no file has",
+            json!({"validations": [{"expression": "namespaceObject.metadata.name == 'x'"}]}),
+            &deny,
+            [&[], &[], &["p: namespaceObject.metadata.name == 'x': namespaceObject: no file has it"]],
+        ),
+        ("its labels", no(json!({})), &of_team, [&[], &[], &["p: its namespaceSelector: no file has the Namespace"]]),
+        (
+            "its labels, where it does not matter",
+            json!({"validations": [{"expression": "true"}]}),
+            &of_team,
             [&[], &[], &[]],
         ),
         ("another namespace", no(json!({})), &elsewhere, [&[], &[], &[]]),
@@ -223,6 +243,7 @@ fn refusal_has_the_words_and_the_code_of_the_real_server() {
         old: None,
         namespace_object: None,
         dry_run: false,
+        is_alone: false,
     };
     let failure = |reason: &str| Failure {
         policy: "p".to_owned(),

@@ -6,9 +6,23 @@ use super::*;
 
 #[test]
 fn common_mistakes_of_a_schedule_are_found() {
-    let rows: [(&str, &[(Code, &str)]); 24] = [
+    let rows: [(&str, &[(Code, &str)]); 38] = [
         ("* */2 * * *", &[(Code::EveryMinute, "the second field (*/2)")]),
         ("*/1 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
+        ("0-59 */2 * * *", &[(Code::EveryMinute, "the second field (*/2)")]),
+        ("00-59 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
+        ("0-59/1 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
+        ("0/1 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
+        ("* * 1 * *", &[(Code::EveryMinute, "every minute of the days that it names")]),
+        ("* * * * 1", &[(Code::EveryMinute, "every minute of the days that it names")]),
+        ("* * * * 1-5", &[]),
+        ("0 0 1/2 * *", &[(Code::UnevenStep, "1/2 starts over with each month: it names day 1, 3")]),
+        ("0 0 1-31/2 * *", &[(Code::UnevenStep, "1-31/2 starts over")]),
+        ("0 0 * * SUN/2", &[(Code::UnevenStep, "SUN/2 starts over with each week: it names Sunday, Tuesday")]),
+        ("0 0 * * 0-6/2", &[(Code::UnevenStep, "0-6/2 starts over with each week")]),
+        ("0/7 * * * *", &[(Code::UnevenStep, "0/7 does not divide 60")]),
+        ("0 0-23/5 * * *", &[(Code::UnevenStep, "0-23/5 does not divide 24")]),
+        ("*/59 * * * *", &[(Code::UnevenStep, "is 1 minute before")]),
         ("0 */2 * * *", &[]),
         ("* * * * *", &[]),
         ("0 0 13 * 5", &[(Code::DayOrWeekday, "the third field (13) or the fifth (5)")]),
@@ -112,6 +126,7 @@ fn time_zone_that_is_not_what_its_name_says_to_most_is_found() {
         ("Etc/GMT", None),
         ("Etc/GMT+0", None),
         ("EST5EDT", None),
+        ("HST", None),
         ("Europe/Berlin", None),
     ] {
         let found = of_rest(&json!({ "spec": { "timeZone": zone } }));

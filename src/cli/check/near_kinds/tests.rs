@@ -37,7 +37,13 @@ fn kind_that_is_nearly_one_that_is_checked_is_an_error_with_what_is_meant() {
         ("the group of another project", "batch.volcano.sh/v1alpha1", "Job", None),
         ("which may have its own CronJob", "batch.volcano.sh/v1alpha1", "CronJob", None),
         ("a list", "batch/v1", "CronJobList", None),
-        ("an unrelated kind", "apps/v1", "Deployment", None),
+        ("another kind that is served", "apps/v1", "Deployment", None),
+        ("one that is not", "v1", "ReplicationController", None),
+        ("its typing error", "apps/v1", "Deploymet", Some(("kind", "did you mean Deployment of apps/v1?"))),
+        ("in the group of another", "v1", "Deployment", Some(("apiVersion", "did you mean Deployment of apps/v1?"))),
+        ("in small letters", "v1", "namespace", Some(("kind", "did you mean Namespace of v1?"))),
+        ("a small letter", "v1", "Configmap", Some(("kind", "did you mean ConfigMap of v1?"))),
+        ("a custom resource of a project of Kubernetes", "gateway.networking.k8s.io/v1", "Ingres", None),
     ];
     for (sentence, api_version, kind, want) in rows {
         let want = want.map(|(field, meant)| {

@@ -156,7 +156,7 @@ fn directory_is_one_argument_of_a_shell() {
     for (path, want) in
         [("", "."), ("a/b-c", "a/b-c"), ("my chart", "'my chart'"), ("it's", r"'it'\''s'"), ("-x", "'-x'")]
     {
-        assert_eq!(argument(Path::new(path)), want, "{path:?}");
+        assert_eq!(argument(Path::new(path), false), want, "{path:?}");
     }
 }
 
