@@ -10,6 +10,7 @@ mod blocks;
 mod links;
 mod markdown;
 mod reference;
+mod upstream;
 mod words;
 
 fn report(rule: &str, violations: &[String]) {

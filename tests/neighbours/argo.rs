@@ -469,7 +469,8 @@ fn job_that_argo_cd_creates_is_the_one_that_trigger_creates() {
             assert!(digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{interpreter}: {name}");
             let cron_job = CronJob::decode(&object.to_string(), &Interner::default()).unwrap();
             // The Pods have the time of the command, which is in the name.
-            let told = created["resource"].pointer("/spec/template/metadata/annotations").and_then(|all| all.get(DUE_TIME));
+            let told =
+                created["resource"].pointer("/spec/template/metadata/annotations").and_then(|all| all.get(DUE_TIME));
             let now: DateTime<Utc> = told.map_or(DateTime::UNIX_EPOCH, |time| time.as_str().unwrap().parse().unwrap());
             assert!(told.is_none() || digits == now.format("%m%d%H%M%S").to_string(), "{interpreter}: {now}");
             let (name, changes) = (name.to_owned(), JobChanges::default());
