@@ -26,9 +26,12 @@ use crate::report;
 const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
 
 /// Pages whose commands are tested. The other Markdown files have no commands for users.
-fn held() -> Vec<Page> {
+pub fn held() -> Vec<Page> {
     let mut pages = pages();
-    pages.retain(|page| page.path.starts_with("docs") || page.path.parent() == Some(Path::new("")));
+    pages.retain(|page| {
+        let path = &page.path;
+        path.starts_with("docs") || path.starts_with("charts") || path.parent() == Some(Path::new(""))
+    });
     pages
 }
 
