@@ -39,7 +39,7 @@ KREW_VERSION := v0.4.3
 .PHONY: pods-test oracle mutations vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
 .PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test handover-test instances-test scale
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
-.PHONY: crates public-api conformance-apiserver
+.PHONY: crates crates-test public-api conformance-apiserver
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
 
 all: build
@@ -85,6 +85,9 @@ docs-reference: ## The flags, metrics and annotations in docs/reference, from th
 # A test fails when the tables are stale.
 crates: ## The tables in the README of crates/apiserver, from the code and from recorded results
 	UPDATE_DOCS=1 cargo test --quiet --locked --test crates tables
+
+crates-test: ## The crates for others, each compiled from its package alone
+	hack/crates
 
 # `make check` compares them.
 public-api: ## What the documentation of the crates for others lists, in crates/*/public-api.txt

@@ -248,6 +248,29 @@ fn every_deployment_has_arguments_that_the_program_takes() {
     }
 }
 
+/// The example of docs/install.md, beside a copy of the manifests.
+#[test]
+fn kustomization_of_the_install_page_sets_the_image_and_a_flag() {
+    if !tools::has_kubectl("manifests") {
+        return;
+    }
+    let page = fs::read_to_string(manifests().join("../docs/install.md")).unwrap();
+    let (_, section) = page.split_once("\n## GitOps\n").unwrap();
+    let example = section.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let overlay = directory.path().join("own");
+    fs::create_dir(&overlay).unwrap();
+    fs::write(overlay.join("kustomization.yaml"), example).unwrap();
+    let copied = Command::new("cp").arg("-r").arg(manifests()).arg(directory.path()).status().unwrap();
+    assert!(copied.success());
+    let objects = built(&overlay);
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "registry.example/cronjob-controller:v0.1.0");
+    let args = container["args"].as_array().unwrap();
+    assert!(args.contains(&json!("--manage=annotated")) && args.contains(&json!("--publish=next-run,last-failure")));
+}
+
 #[test]
 fn a_shadow_may_only_read_and_its_arguments_are_taken() {
     if !tools::has_kubectl("manifests") {

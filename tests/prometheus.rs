@@ -136,6 +136,43 @@ impl Drop for Process {
 }
 
 /// The answer to one request over HTTP/1.0.
+/// The expression of docs/observability.md, on what kube-state-metrics says of CronJobs in each state.
+#[test]
+fn suspension_by_kube_state_metrics_leaves_out_what_is_handed_over() {
+    if !tools::has_program("prometheus", "promtool") {
+        return;
+    }
+    let page = fs::read_to_string(root().join("docs/observability.md")).unwrap();
+    let (_, block) = page.split_once("```promql\n").unwrap();
+    let expression = block.split("```").next().unwrap();
+    let (managed, suspend) = ("annotation_cronjob_controller_dev_managed", "annotation_cronjob_controller_dev_suspend");
+    // The state, its annotations, spec.suspend, and whether the CronJob is found.
+    let rows = [
+        ("runs", String::new(), 0, false),
+        ("suspended", String::new(), 1, true),
+        ("handed-over", format!(",{managed}=\"true\""), 1, false),
+        ("handed-over-and-suspended", format!(",{managed}=\"true\",{suspend}=\"true\""), 1, true),
+        ("handed-over-and-resumed", format!(",{managed}=\"true\",{suspend}=\"false\""), 1, false),
+        ("suspended-by-an-annotation-without-effect", format!(",{suspend}=\"true\""), 1, true),
+        ("taken-back", format!(",{managed}=\"true\""), 0, false),
+    ];
+    let (mut series, mut found) = (Vec::new(), Vec::new());
+    for (name, annotations, suspended, is_found) in rows {
+        let of = format!("job=\"kube-state-metrics\",namespace=\"shop\",cronjob=\"{name}\"");
+        let spec = format!("kube_cronjob_spec_suspend{{{of}}}");
+        series.push(json!({"series": spec, "values": suspended.to_string()}));
+        series.push(json!({"series": format!("kube_cronjob_annotations{{{of}{annotations}}}"), "values": "1"}));
+        found.extend(is_found.then(|| json!({"labels": spec, "value": 1})));
+    }
+    let expressions = json!([{"expr": expression, "eval_time": "0m", "exp_samples": found}]);
+    let test = json!({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": expressions}]});
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("test.yaml"), test.to_string()).unwrap();
+    let args = ["test", "rules", "test.yaml"];
+    let output = Command::new("promtool").args(args).current_dir(directory.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8([output.stdout, output.stderr].concat()).unwrap());
+}
+
 fn http(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();

@@ -50,6 +50,29 @@ const IMPORTS: [(&[&str], &[&str]); 7] = [
 /// What no tracked file may contain: paths of the development machine.
 const FORBIDDEN_WORDS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/tm", "p/k")];
 
+/// Modules that treat each reason of `Skip` in its own way, and the reasons that they leave to their general case. Without a
+/// look at these, a new one is shown as waiting, or nameless.
+const REASONS: [(&str, &[&str]); 4] = [
+    // By the state of the CronJob.
+    ("cli/explain", &["Suspended", "Invalid"]),
+    ("cli/slots", &[]),
+    // The policies' reasons only.
+    ("cli/migrate/old_slots", &["Forbid", "Deadline", "NameTaken", "Suspended", "Invalid"]),
+    // Once for each slot.
+    ("controller/cron_job_stats", &["Deadline", "Replacing", "Paused"]),
+];
+
+/// Modules that look at single fields of `Limits`, and the fields that mean nothing to them. The compiler asks for the others.
+const LIMITS: [(&str, &[&str]); 4] = [
+    // How many Jobs run beside each other, and what waits for them.
+    ("cli/forecast", &["replace_waits", "waits_after_change", "stuck_after", "slot_in_pod"]),
+    ("cli/explain/due", &["replace_waits", "waits_after_change", "stuck_after", "pause_after_failures", "slot_in_pod"]),
+    // The Jobs that are deleted without a trace.
+    ("cli/backfill/plan", &["max_concurrent", "backlog", "replace_waits", "waits_after_change", "slot_in_pod"]),
+    // What holds slots: `has_limits` names the fields that do not. `running` has the Jobs that block one.
+    ("controller/reconcile", &[]),
+];
+
 struct Source {
     /// Relative to the repository.
     path: String,
@@ -365,4 +388,56 @@ fn every_divergence_has_a_reason_and_tests_that_exist() {
     }
     assert!(rows > 100, "{rows} rows");
     report("no such test, or no reason", &violations);
+}
+
+/// The code of a module with its submodules.
+fn module(name: &str) -> String {
+    let (file, directory) = (format!("src/{name}.rs"), format!("src/{name}/"));
+    sources()
+        .into_iter()
+        .filter(|source| source.path == file || source.path.starts_with(&directory))
+        .map(|source| source.code)
+        .collect()
+}
+
+/// The names that a pattern finds behind `start`, up to the end of that item.
+fn names_in(name: &str, start: &str, pattern: &str) -> Vec<String> {
+    let code = module(name);
+    let item = code.split(start).nth(1).unwrap().split("\n}").next().unwrap().to_owned();
+    let names = Regex::new(pattern).unwrap();
+    names.captures_iter(&item).map(|found| found[1].to_owned()).collect()
+}
+
+/// What each place has to look at, and does not, though it does not list it as its general case; and what it lists although it does.
+fn overlooked(places: &[(&str, &[&str])], names: &[String], pattern: impl Fn(&str) -> String) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (place, general) in places {
+        let code = module(place);
+        assert!(!code.is_empty(), "no module {place}");
+        for name in names {
+            let is_treated = Regex::new(&pattern(name)).unwrap().is_match(&code);
+            if is_treated == general.contains(&name.as_str()) {
+                violations.push(format!("{name}: src/{place}"));
+            }
+        }
+    }
+    violations
+}
+
+#[test]
+fn every_reason_and_every_limit_is_treated_where_it_matters() {
+    let reasons = names_in("controller/plan", "pub enum Skip {", r"(?m)^    (\w+)[(,]");
+    let limits = names_in("api/policy/limits", "pub struct Limits {", r"(?m)^    pub (\w+):");
+    assert!(reasons.len() > 8 && limits.len() > 6, "{reasons:?} {limits:?}");
+    let mut violations = overlooked(&REASONS, &reasons, |name| format!(r"\bSkip::{name}\b"));
+    violations.extend(overlooked(&LIMITS, &limits, |name| format!(r"\b{name}\b")));
+    // The words of the page.
+    let page = fs::read_to_string(root().join("src/ui/assets/words.js")).unwrap();
+    let words = page.split("export const REASONS = {").nth(1).unwrap().split("};").next().unwrap();
+    let own = names_in("controller/plan", "pub fn as_str(self)", r#"=> "(\w+)""#);
+    assert_eq!(own.len(), reasons.len(), "{own:?}");
+    violations.extend(
+        own.into_iter().filter(|word| !words.contains(&format!("{word}:"))).map(|word| format!("{word}: words.js")),
+    );
+    report("reasons and limits to look at (or to add to the general ones in tests/tidy.rs)", &violations);
 }

@@ -3,7 +3,8 @@
 //! An HTML comment above a block of commands says how the block is tested:
 //!
 //! - `test: console`: this test runs the lines after `$`, and their output must equal the lines below them;
-//! - `test: dev`: this test runs the page's blocks in sequence against one `cronjob-controller dev`;
+//! - `test: dev`: this test runs the page's blocks in sequence against one `cronjob-controller dev`. What follows `#> ` on a line is a
+//!   line of the answer, where `…` stands for any text; these lines occur in it in this order;
 //! - `test: FILE TEXT`: that file runs the block, and contains that text;
 //! - `excerpt: …`: not run, for the given reason or from the given command.
 //!
@@ -16,6 +17,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use regex::Regex;
 use testkit::tools;
 
 use crate::markdown::{Block, Page, pages, root};
@@ -24,9 +26,12 @@ use crate::report;
 const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
 
 /// Pages whose commands are tested. The other Markdown files have no commands for users.
-fn held() -> Vec<Page> {
+pub fn held() -> Vec<Page> {
     let mut pages = pages();
-    pages.retain(|page| page.path.starts_with("docs") || page.path.parent() == Some(Path::new("")));
+    pages.retain(|page| {
+        let path = &page.path;
+        path.starts_with("docs") || path.starts_with("charts") || path.parent() == Some(Path::new(""))
+    });
     pages
 }
 
@@ -116,6 +121,31 @@ impl Programs {
     }
 }
 
+/// The first line after `#> ` that the answer does not have behind the ones before it.
+fn missing_line<'a>(script: &'a str, answer: &str) -> Option<&'a str> {
+    let mut lines = answer.lines();
+    script.lines().filter_map(|line| line.strip_prefix("#> ")).find(|wanted| {
+        let parts: Vec<String> = wanted.split('…').map(regex::escape).collect();
+        let pattern = Regex::new(&format!("^{}$", parts.join(".*"))).unwrap();
+        !lines.any(|line| pattern.is_match(line.trim_end()))
+    })
+}
+
+#[test]
+fn lines_of_an_answer_are_found_in_their_order() {
+    let answer = "SLOT   DUE\nMon 02:30   Mon 02:41  \nTue 02:30   -\n";
+    for (script, want) in [
+        ("next report\n#> Mon 02:30   Mon 02:41\n#> Tue…-\n", None),
+        ("next report", None),
+        ("#> Tue…", None),
+        ("#> Tue…\n#> Mon…", Some("Mon…")),
+        ("#> 02:30", Some("02:30")),
+        ("#> Wed…", Some("Wed…")),
+    ] {
+        assert_eq!(missing_line(script, answer), want, "{script}");
+    }
+}
+
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
 }
@@ -192,7 +222,9 @@ fn blocks_for_a_cluster_run_against_dev() {
         for block in blocks {
             let output = programs.run(&block.body, &dev.kubeconfig);
             let place = format!("{}:{}", page.path.display(), block.line);
-            assert!(output.status.success(), "{place}: {}\n{}", output.status, said(&output));
+            let answer = said(&output);
+            assert!(output.status.success(), "{place}: {}\n{answer}", output.status);
+            assert_eq!(missing_line(&block.body, &answer), None, "{place}: {answer}");
             seen += 1;
         }
     }

@@ -7,11 +7,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use apimachinery::clock::SystemClock;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::CronJob;
 use cronjob_controller::api::job_changes::JobChanges;
 use cronjob_controller::api::job_template::manual_job;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
+use cronjob_controller::api::policy::{DUE_TIME, SLOT_IN_POD};
 use cronjob_controller::api::{Interner, Object as _};
 use schedule::Zone;
 use serde_json::{Map, Value, json};
@@ -328,12 +329,12 @@ fn health_in_argo_cd_shows_the_state_of_every_cron_job() {
         (
             "suspended",
             json!({"spec": {"suspend": true}, "status": late}),
-            ("Healthy", "Suspended: no further run starts."),
+            ("Healthy", "Suspended (spec.suspend): no further run starts."),
         ),
         (
             "suspended, and the annotation of a handover says otherwise without managed",
             json!({"metadata": {"annotations": {SUSPEND_ANNOTATION: "false"}}, "spec": {"suspend": true}}),
-            ("Healthy", "Suspended: no further run starts."),
+            ("Healthy", "Suspended (spec.suspend): no further run starts."),
         ),
         ("handed over, succeeded", handed_over(&json!({"status": ran})), ("Healthy", ok)),
         (
@@ -354,7 +355,7 @@ fn health_in_argo_cd_shows_the_state_of_every_cron_job() {
             handed_over(
                 &json!({"metadata": {"annotations": {SUSPEND_ANNOTATION: "true", NEXT: "2026-03-02T12:00:00Z"}}}),
             ),
-            ("Healthy", "Suspended: no further run starts."),
+            ("Healthy", "Suspended (cronjob-controller.dev/suspend): no further run starts."),
         ),
         (
             "handed over, with another value of the annotation",
@@ -443,12 +444,21 @@ fn actions_of_argo_cd_change_what_the_commands_suspend_and_resume_change() {
 #[test]
 fn job_that_argo_cd_creates_is_the_one_that_trigger_creates() {
     let template = |metadata: Value| cron_job(&json!({"spec": {"jobTemplate": {"metadata": metadata}}}));
+    let slot_in_pod = |value: &str, pods: &Value| {
+        cron_job(&json!({
+            "metadata": {"annotations": {SLOT_IN_POD: value}},
+            "spec": {"jobTemplate": {"spec": {"template": {"metadata": pods}}}},
+        }))
+    };
     let objects = [
         cron_job(&json!({})),
         template(json!({"labels": {"team": "shop"}, "annotations": {"a": "b"}})),
         template(json!({"labels": {}, "annotations": {"cronjob.kubernetes.io/instantiate": "argo"}})),
         template(json!({"labels": {"cronjob-controller.dev/backfill": "x"}})),
         template(json!({"labels": {"cronjob-controller.dev/backfill": "x", "team": "shop"}})),
+        slot_in_pod("true", &json!({})),
+        slot_in_pod("true", &json!({"annotations": {"a": "b", DUE_TIME: "x"}})),
+        slot_in_pod("yes", &json!({})),
     ];
     for (interpreter, results) in results("actions/create-job.lua", &objects) {
         for (object, result) in objects.iter().zip(results) {
@@ -458,8 +468,13 @@ fn job_that_argo_cd_creates_is_the_one_that_trigger_creates() {
             let digits = name.strip_prefix("report-").unwrap();
             assert!(digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{interpreter}: {name}");
             let cron_job = CronJob::decode(&object.to_string(), &Interner::default()).unwrap();
+            // The Pods have the time of the command, which is in the name.
+            let told =
+                created["resource"].pointer("/spec/template/metadata/annotations").and_then(|all| all.get(DUE_TIME));
+            let now: DateTime<Utc> = told.map_or(DateTime::UNIX_EPOCH, |time| time.as_str().unwrap().parse().unwrap());
+            assert!(told.is_none() || digits == now.format("%m%d%H%M%S").to_string(), "{interpreter}: {now}");
             let (name, changes) = (name.to_owned(), JobChanges::default());
-            let job = manual_job(&cron_job, name, &changes, DateTime::UNIX_EPOCH, Zone::UTC, None).unwrap().0;
+            let job = manual_job(&cron_job, name, &changes, now, Zone::UTC, None).unwrap().0;
             let want: Value = serde_json::from_slice(&job).unwrap();
             assert_eq!(without_empty(&created["resource"]), without_empty(&want), "{interpreter}");
         }

@@ -1,4 +1,4 @@
-//! Flux: what kstatus says of CronJobs, and what kustomize-controller's own library does to what others wrote to one.
+//! Flux: what kstatus says of CronJobs, and what the library of its controllers does to what others wrote to one.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use apimachinery::clock::SystemClock;
 use serde_json::{Value, json};
 use testkit::embedded::{self, Served};
-use testkit::{controller, tools};
+use testkit::{controller, repository, tools};
 
 use crate::go;
 
@@ -71,55 +71,104 @@ enum Edit {
     Controller,
 }
 
+/// Which of Flux' controllers reconciles the object, with which rules.
+#[derive(Clone, Copy, PartialEq)]
+enum Flux {
+    Kustomization,
+    /// With the first example of docs/gitops.md.
+    KustomizationThatIgnores,
+    Helm,
+    /// With the second example.
+    HelmThatIgnores,
+    /// With the rule of the first example.
+    HelmThatIgnoresByAnnotation,
+}
+
+impl Flux {
+    fn is_helm(self) -> bool {
+        !matches!(self, Self::Kustomization | Self::KustomizationThatIgnores)
+    }
+
+    /// The rules, as Flux' library takes them.
+    fn rules(self) -> Value {
+        let [kustomization, helm] = examples();
+        let rules = match self {
+            Self::Kustomization | Self::Helm => return json!([]),
+            Self::KustomizationThatIgnores | Self::HelmThatIgnoresByAnnotation => &kustomization["spec"]["ignore"],
+            Self::HelmThatIgnores => &helm["spec"]["driftDetection"]["ignore"],
+        };
+        // The libraries' names of the fields, in which capitals do not count.
+        let renamed = |rule: &Value| json!({"paths": rule["paths"], "selector": rule["target"]});
+        rules.as_array().unwrap().iter().map(renamed).collect()
+    }
+}
+
+fn page() -> String {
+    let page = std::fs::read_to_string(repository().join("docs/gitops.md")).unwrap();
+    page.split_once("\n## Flux\n").unwrap().1.to_owned()
+}
+
+/// The two examples of the page.
+fn examples() -> [Value; 2] {
+    let page = page();
+    let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let blocks: Vec<Value> = blocks.map(|text| serde_saphyr::from_str(text).unwrap()).collect();
+    blocks.try_into().unwrap()
+}
+
 struct Case {
-    sentence: &'static str,
+    /// The row of the page.
+    row: [&'static str; 3],
     /// The annotations and the spec in Git.
     git: (Value, Value),
-    /// Whether there is the rule of docs/gitops.md that ignores `spec.suspend`.
-    ignore: bool,
+    flux: Flux,
     edit: Edit,
-    /// What Flux does.
-    want: &'static str,
     /// The annotations `managed` and `suspend`, and `spec.suspend`, afterwards.
     left: [&'static str; 3],
 }
 
-fn cases() -> [Case; 11] {
+fn cases() -> [Case; 13] {
     const SUSPEND: &[&str] = &["annotate", "cronjob", "report", "cronjob-controller.dev/suspend=true"];
     const HANDOVER: &[&str] = &["migrate", "handover", "report", "-n", "default"];
     let managed = || json!({format!("{PREFIX}/managed"): "true"});
     let handed_over = || (managed(), json!({"suspend": true}));
-    let kept = "unchanged";
-    let undone = "configured";
+    let not_suspended = || (json!({}), json!({"suspend": false}));
+    let nothing = || (json!({}), json!({}));
+    let flux = Flux::Kustomization;
     [
         Case {
-            sentence: "what the controller writes stays",
-            git: (json!({}), json!({})),
-            ignore: false,
+            row: [
+                "anything",
+                "the controller writes a status, `counted-from`, `next-run`, `last-failure`",
+                "leaves it",
+            ],
+            git: nothing(),
+            flux,
             edit: Edit::Controller,
-            want: kept,
             left: ["-", "-", "false"],
         },
         Case {
-            sentence: "the command suspend on one that is handed over in Git stays",
+            row: ["handed over", "`cronjob-controller suspend`", "leaves it"],
             git: handed_over(),
-            ignore: false,
+            flux,
             edit: Edit::Own(&["suspend", "report", "-n", "default"]),
-            want: kept,
             left: ["true", "true", "true"],
         },
         Case {
-            sentence: "kubectl annotate is undone, so that it runs again",
+            row: [
+                "handed over",
+                "`kubectl annotate … cronjob-controller.dev/suspend=true`",
+                "**removes it, so that the CronJob runs again**",
+            ],
             git: handed_over(),
-            ignore: false,
+            flux,
             edit: Edit::Kubectl(SUSPEND),
-            want: undone,
             left: ["true", "-", "true"],
         },
         Case {
-            sentence: "kubectl annotate with another field manager stays",
+            row: ["handed over", "the same with `--field-manager=flux-client-side-apply`", "leaves it"],
             git: handed_over(),
-            ignore: false,
+            flux,
             edit: Edit::Kubectl(&[
                 "annotate",
                 "cronjob",
@@ -127,66 +176,80 @@ fn cases() -> [Case; 11] {
                 "cronjob-controller.dev/suspend=true",
                 "--field-manager=flux-client-side-apply",
             ]),
-            want: kept,
             left: ["true", "true", "true"],
         },
         Case {
-            sentence: "kubectl annotate stays with the policy Merge",
+            row: ["handed over, and `kustomize.toolkit.fluxcd.io/ssa: Merge`", "`kubectl annotate`", "leaves it"],
             git: (
                 json!({format!("{PREFIX}/managed"): "true", "kustomize.toolkit.fluxcd.io/ssa": "Merge"}),
                 json!({"suspend": true}),
             ),
-            ignore: false,
+            flux,
             edit: Edit::Kubectl(SUSPEND),
-            want: kept,
             left: ["true", "true", "true"],
         },
         Case {
-            sentence: "a handover stays while Git does not name suspend",
-            git: (json!({}), json!({})),
-            ignore: false,
-            edit: Edit::Own(HANDOVER),
-            want: kept,
-            left: ["true", "-", "true"],
-        },
-        Case {
-            sentence: "a handover is half undone where Git has suspend: false, and the in-tree controller runs it",
-            git: (json!({}), json!({"suspend": false})),
-            ignore: false,
-            edit: Edit::Own(HANDOVER),
-            want: undone,
-            left: ["true", "-", "false"],
-        },
-        Case {
-            sentence: "a handover stays with a rule that ignores suspend, although Git has suspend: false",
-            git: (json!({}), json!({"suspend": false})),
-            ignore: true,
-            edit: Edit::Own(HANDOVER),
-            want: kept,
-            left: ["true", "-", "true"],
-        },
-        Case {
-            sentence: "a resume by spec.suspend of one that is handed over in Git is undone",
+            row: ["handed over", "`kubectl patch` with `suspend: false`", "hands it over again"],
             git: handed_over(),
-            ignore: false,
+            flux,
             edit: Edit::Kubectl(&["patch", "cronjob", "report", "-p", r#"{"spec":{"suspend":false}}"#]),
-            want: undone,
             left: ["true", "-", "true"],
         },
         Case {
-            sentence: "spec.suspend by kubectl is undone where Git does not name it",
-            git: (json!({}), json!({})),
-            ignore: false,
+            row: ["handed over", "`migrate takeback`", "hands it over again"],
+            git: handed_over(),
+            flux,
+            edit: Edit::Own(&["migrate", "takeback", "report", "-n", "default"]),
+            left: ["true", "-", "true"],
+        },
+        Case {
+            row: ["no `suspend`", "`migrate handover`", "leaves it"],
+            git: nothing(),
+            flux,
+            edit: Edit::Own(HANDOVER),
+            left: ["true", "-", "true"],
+        },
+        Case {
+            row: ["no `suspend`", "`kubectl patch` with `suspend: true`", "resumes it"],
+            git: nothing(),
+            flux,
             edit: Edit::Kubectl(&["patch", "cronjob", "report", "-p", r#"{"spec":{"suspend":true}}"#]),
-            want: undone,
             left: ["-", "-", "false"],
         },
         Case {
-            sentence: "a takeback of one that is handed over in Git is undone",
-            git: handed_over(),
-            ignore: false,
-            edit: Edit::Own(&["migrate", "takeback", "report", "-n", "default"]),
-            want: undone,
+            row: [
+                "`suspend: false`",
+                "`migrate handover`",
+                "**sets `suspend: false`, so that the in-tree controller runs it**",
+            ],
+            git: not_suspended(),
+            flux,
+            edit: Edit::Own(HANDOVER),
+            left: ["true", "-", "false"],
+        },
+        Case {
+            row: ["`suspend: false`, and the first rule below", "`migrate handover`", "leaves it"],
+            git: not_suspended(),
+            flux: Flux::KustomizationThatIgnores,
+            edit: Edit::Own(HANDOVER),
+            left: ["true", "-", "true"],
+        },
+        Case {
+            row: [
+                "a chart with `suspend: false`, without a rule or with the first one",
+                "`migrate handover`",
+                "**sets `suspend: false`**",
+            ],
+            git: not_suspended(),
+            flux: Flux::Helm,
+            edit: Edit::Own(HANDOVER),
+            left: ["true", "-", "false"],
+        },
+        Case {
+            row: ["a chart with `suspend: false`, and the second rule", "`migrate handover`", "leaves it"],
+            git: not_suspended(),
+            flux: Flux::HelmThatIgnores,
+            edit: Edit::Own(HANDOVER),
             left: ["true", "-", "true"],
         },
     ]
@@ -201,10 +264,8 @@ async fn run(program: &Path, args: &[&str], served: &Served) {
 }
 
 /// What Flux does about the object, as one word.
-async fn reconcile(object: &Value, ignore: bool, served: &Served) -> Option<String> {
-    let target = json!({"Group": "batch", "Kind": "CronJob", "AnnotationSelector": format!("{PREFIX}/managed=true")});
-    let rules = if ignore { json!([{"Paths": ["/spec/suspend"], "Selector": target}]) } else { json!([]) };
-    let input = json!({"object": object, "ignore": rules}).to_string();
+async fn reconcile(object: &Value, flux: Flux, served: &Served) -> Option<String> {
+    let input = json!({"object": object, "ignore": flux.rules(), "helm": flux.is_helm()}).to_string();
     let kubeconfig = served.kubeconfig().to_owned();
     let output = tokio::task::spawn_blocking(move || go("drift", &input, &kubeconfig)).await.unwrap()?;
     Some(output.trim().to_owned())
@@ -229,34 +290,45 @@ async fn write_status(client: &kube::Client) {
     assert_eq!(object["metadata"]["annotations"][format!("{PREFIX}/next-run")], "2026-03-02T12:00:00Z");
 }
 
+#[test]
+fn table_of_the_page_has_every_case_of_flux() {
+    let page = page();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).skip(2).collect();
+    assert_eq!(rows, cases().map(|Case { row: [git, edit, does], .. }| format!("| {git} | {edit} | {does} |")));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn flux_undoes_what_kubectl_wrote_and_leaves_what_this_program_wrote() {
     if !tools::has_kubectl("flux") {
         return;
     }
-    for Case { sentence, git: (annotations, spec), ignore, edit, want, left } in cases() {
-        let server = embedded::server(Arc::new(SystemClock));
-        let client = server.client();
-        let here = Served::start(server).await;
-        let object = manifest(&annotations, &spec);
-        let Some(first) = reconcile(&object, ignore, &here).await else { return };
-        assert_eq!(first, "created", "{sentence}");
-        // A status makes the controller known, so that a handover finds one.
-        write_status(&client).await;
-        match edit {
-            Edit::Kubectl(args) => drop(here.each(args).await),
-            Edit::Own(args) => run(&controller(), args, &here).await,
-            Edit::Controller => {}
-        }
-        let what = reconcile(&object, ignore, &here).await.unwrap();
-        let object = send(&client, "GET", PATH, &json!({})).await;
-        let annotation = |name: &str| {
-            object["metadata"]["annotations"][format!("{PREFIX}/{name}")].as_str().unwrap_or("-").to_owned()
-        };
-        let now = [annotation("managed"), annotation("suspend"), object["spec"]["suspend"].to_string()];
-        assert_eq!((&*what, now.each_ref().map(|text| &**text)), (want, left), "{sentence}");
-        for name in ["counted-from", "next-run", "last-failure"] {
-            assert_ne!(annotation(name), "-", "{sentence}: {name}");
+    for Case { row, git: (annotations, spec), flux, edit, left } in cases() {
+        let also = (flux == Flux::Helm).then_some(Flux::HelmThatIgnoresByAnnotation);
+        for flux in [flux].into_iter().chain(also) {
+            let server = embedded::server(Arc::new(SystemClock));
+            let client = server.client();
+            let here = Served::start(server).await;
+            let object = manifest(&annotations, &spec);
+            let Some(first) = reconcile(&object, flux, &here).await else { return };
+            assert_eq!(first, "created", "{row:?}");
+            // A status makes the controller known, so that a handover finds one.
+            write_status(&client).await;
+            match edit {
+                Edit::Kubectl(args) => drop(here.each(args).await),
+                Edit::Own(args) => run(&controller(), args, &here).await,
+                Edit::Controller => {}
+            }
+            let what = reconcile(&object, flux, &here).await.unwrap();
+            let want = if row[2] == "leaves it" { "unchanged" } else { "configured" };
+            let object = send(&client, "GET", PATH, &json!({})).await;
+            let annotation = |name: &str| {
+                object["metadata"]["annotations"][format!("{PREFIX}/{name}")].as_str().unwrap_or("-").to_owned()
+            };
+            let now = [annotation("managed"), annotation("suspend"), object["spec"]["suspend"].to_string()];
+            assert_eq!((&*what, now.each_ref().map(|text| &**text)), (want, left), "{row:?}");
+            for name in ["counted-from", "next-run", "last-failure"] {
+                assert_ne!(annotation(name), "-", "{row:?}: {name}");
+            }
         }
     }
 }

@@ -84,7 +84,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use apimachinery::clock::{Clock, SharedClock, SystemClock, TestClock};
-#[doc(hidden)]
+#[doc(inline)]
 pub use apimachinery::field::{FieldError, FieldErrorKind};
 use axum::body::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};

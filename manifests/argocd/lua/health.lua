@@ -5,8 +5,10 @@ local status = obj.status or {}
 local managed = annotations["cronjob-controller.dev/managed"] == "true"
 local handed_over = managed and obj.spec.suspend == true
 local suspended = obj.spec.suspend == true
+local suspended_by = "spec.suspend"
 if handed_over then
-  suspended = annotations["cronjob-controller.dev/suspend"] == "true"
+  suspended_by = "cronjob-controller.dev/suspend"
+  suspended = annotations[suspended_by] == "true"
 end
 local failed = annotations["cronjob-controller.dev/last-failure"]
 local next_run = annotations["cronjob-controller.dev/next-run"]
@@ -23,7 +25,7 @@ hs = {}
 hs.status = "Healthy"
 if suspended then
   -- A Suspended resource would make its whole Application Suspended.
-  hs.message = "Suspended: no further run starts."
+  hs.message = "Suspended (" .. suspended_by .. "): no further run starts."
 elseif after(failed, succeeded) then
   hs.status = "Degraded"
   hs.message = "The last Job that ended failed at " .. failed .. "."

@@ -358,6 +358,40 @@ async fn cron_job_released_and_handed_over_again_loses_no_status() {
     stop.cancel();
 }
 
+/// The edits are made while a create is open, and in the moments in which the CronJob changes hands; the watch shows each late.
+#[tokio::test(start_paused = true)]
+async fn cron_job_edited_while_it_changes_hands_keeps_every_edit_and_runs_by_the_last() {
+    let edit = |number: u64, schedule: &str| {
+        json!({
+            "metadata": { "labels": { format!("edit-{number}"): "made" } },
+            "spec": { "schedule": schedule, "jobTemplate": { "metadata": { "labels": { "edit": number.to_string() } } } },
+        })
+    };
+    let (world, stop) = taken_back_in_the_very_moment(slowly(Fate::Pass)).await;
+    world.wire.hold_watches(true);
+    patch(&world, "c", &edit(1, "*/2 * * * *")).await;
+    patch(&world, "c", &objects::merged(over(), edit(2, "*/3 * * * *"))).await;
+    world.pass_until("2026-03-02T10:01:02Z").await;
+    patch(&world, "c", &edit(3, "*/5 * * * *")).await;
+    patch(&world, "c", &json!({ "spec": { "concurrencyPolicy": "Allow" } })).await;
+    world.wire.hold_watches(false);
+    world.pass_until("2026-03-02T10:10:30Z").await;
+    assert_eq!(world.seen_names(), ["c-29540761", "c-29540765", "c-29540770"], "10:01, and by the last schedule");
+    let jobs = world.list(JOBS).await;
+    let last = jobs.iter().find(|job| job["metadata"]["name"] == "c-29540770").unwrap();
+    assert_eq!(last["metadata"]["labels"]["edit"], "3");
+    patch(&world, "c", &objects::merged(back(), edit(4, "*/7 * * * *"))).await;
+    world.pass_until("2026-03-02T10:15:30Z").await;
+    let object = world.get("c").await;
+    assert_eq!(object["spec"]["schedule"], "*/7 * * * *");
+    assert_eq!(object["spec"]["concurrencyPolicy"], "Allow");
+    for number in 1..=4 {
+        assert_eq!(object["metadata"]["labels"][format!("edit-{number}")], "made", "{number}");
+    }
+    assert_eq!(world.seen_names().len(), 3, "the in-tree controller has it");
+    stop.cancel();
+}
+
 /// With `--manage=all`, `spec.suspend` holds what is handed over, and no other controller runs it either.
 #[tokio::test(start_paused = true)]
 async fn controller_of_all_warns_of_a_cron_job_that_is_handed_over_and_so_suspended() {

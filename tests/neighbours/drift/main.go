@@ -1,6 +1,7 @@
-// Command drift reconciles one object as Flux' kustomize-controller does, with its library and its options: it undoes what kubectl
-// wrote, applies the object if a dry run shows a drift, and prints what it did. Its input is one JSON object: the
-// object, and the rules of spec.ignore. KUBECONFIG names the API server.
+// Command drift reconciles one object as Flux' controllers do, with their library and their options, and prints what it did. As
+// kustomize-controller, it undoes what kubectl wrote, and applies the object if a dry run shows a drift. As helm-controller, it
+// corrects the drift of a release whose chart has the object. Its input is one JSON object: the object, the rules of spec.ignore or
+// spec.driftDetection.ignore, and whether it is of a chart. KUBECONFIG names the API server.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/fluxcd/pkg/ssa/jsondiff"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -20,6 +22,7 @@ import (
 type input struct {
 	Object *unstructured.Unstructured `json:"object"`
 	Ignore []jsondiff.IgnoreRule      `json:"ignore"`
+	Helm   bool                       `json:"helm"`
 }
 
 func main() {
@@ -40,6 +43,13 @@ func reconcile() error {
 	}
 	connection, err := client.New(config, client.Options{})
 	if err != nil {
+		return err
+	}
+	if input.Helm {
+		action, err := correctDrift(connection, input)
+		if err == nil {
+			fmt.Println(action)
+		}
 		return err
 	}
 	const controller, group = "kustomize-controller", "kustomize.toolkit.fluxcd.io"
@@ -65,4 +75,32 @@ func reconcile() error {
 	}
 	fmt.Println(change.Action)
 	return nil
+}
+
+// correctDrift does to an object of a chart what helm-controller does to that of a release with drift detection.
+func correctDrift(connection client.Client, input input) (ssa.Action, error) {
+	const owner = client.FieldOwner("helm-controller")
+	ctx := context.Background()
+	// The selectors of the rules see the object of the chart.
+	options := []jsondiff.ListOption{
+		jsondiff.FieldOwner(owner), jsondiff.Rationalize(true), jsondiff.Graceful(true), jsondiff.IgnoreRules(input.Ignore),
+	}
+	set, err := jsondiff.UnstructuredList(ctx, connection, []*unstructured.Unstructured{input.Object}, options...)
+	if err != nil {
+		return "", err
+	}
+	switch diff := set[0]; diff.Type {
+	case jsondiff.DiffTypeCreate:
+		return ssa.CreatedAction, connection.Create(ctx, input.Object, owner)
+	case jsondiff.DiffTypeUpdate:
+		data, err := json.Marshal(diff.Patch)
+		if err != nil {
+			return "", err
+		}
+		return ssa.ConfiguredAction, connection.Patch(ctx, input.Object, client.RawPatch(types.JSONPatchType, data), owner)
+	case jsondiff.DiffTypeNone:
+		return ssa.UnchangedAction, nil
+	default:
+		return "", fmt.Errorf("a difference of type %s", diff.Type)
+	}
 }

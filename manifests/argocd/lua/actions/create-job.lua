@@ -16,11 +16,12 @@ local function copy(value)
   return result
 end
 
+local now = os.time()
 local template = obj.spec.jobTemplate
 local metadata = template.metadata or {}
 local job = { ["apiVersion"] = "batch/v1", ["kind"] = "Job", ["metadata"] = {}, ["spec"] = copy(template.spec) }
 -- Ten digits: the Job of a slot has eight, so the name is never that of one. With 52 characters before them they are 63.
-job.metadata.name = obj.metadata.name .. "-" .. os.date("!%m%d%H%M%S")
+job.metadata.name = obj.metadata.name .. "-" .. os.date("!%m%d%H%M%S", now)
 job.metadata.namespace = obj.metadata.namespace
 local labels = copy(metadata.labels) or {}
 -- A Job with this label counts as one of a backfill.
@@ -39,4 +40,13 @@ job.metadata.ownerReferences = {
     ["controller"] = true,
   },
 }
+if (obj.metadata.annotations or {})["cronjob-controller.dev/slot-in-pod"] == "true" then
+  -- As for trigger, the time counts as the slot. Lua knows no zones, so it is in UTC.
+  local pods = job.spec.template
+  pods.metadata = pods.metadata or {}
+  pods.metadata.annotations = pods.metadata.annotations or {}
+  for _, name in ipairs({ "batch.kubernetes.io/cronjob-scheduled-timestamp", "cronjob-controller.dev/due-time" }) do
+    pods.metadata.annotations[name] = os.date("!%Y-%m-%dT%H:%M:%SZ", now)
+  end
+end
 return { { ["operation"] = "create", ["resource"] = job } }

@@ -111,3 +111,41 @@ async fn suspension_stops_a_backfill_that_waits() {
     assert!(cluster.world.clock.now() - began < TimeDelta::seconds(95));
     assert_eq!(cluster.backfilled(), [""; 0]);
 }
+
+/// One at a time goes on, whatever its range, and the others end with a message: none waits for ever.
+#[tokio::test(start_paused = true)]
+async fn ten_backfills_at_once_start_each_slot_once_and_one_of_them_always_goes_on() {
+    let range = |from: i64, to: i64| {
+        let mut asked = slots(1, 10);
+        let Given::Instant(start) = asked.question.from else { panic!("a local time") };
+        asked.question.from = Given::Instant(start + TimeDelta::minutes(10 * from));
+        asked.question.to = Given::Instant(start + TimeDelta::minutes(10 * to));
+        asked
+    };
+    let same = vec![range(0, 9); 10];
+    let parts = (0..10).map(|at| range(at, at)).collect::<Vec<_>>();
+    for (sentence, mut asked, most_rounds) in [("the same range", same, 2), ("a range each", parts, 10)] {
+        let cluster = Cluster::limited(1, json!({}), short).await;
+        let mut rounds = 0;
+        while !asked.is_empty() {
+            rounds += 1;
+            let ended = futures::future::join_all(asked.iter().map(|request| cluster.call(request))).await;
+            let mut left = Vec::new();
+            for (request, (answer, _)) in asked.iter().zip(ended) {
+                match answer {
+                    Ok(answer) => assert!(answer.is_good, "{sentence}: {answer:?}"),
+                    Err(error) => {
+                        let is_told = ["another backfill is under way", "another process continues it"];
+                        assert!(is_told.iter().any(|text| error.contains(text)), "{sentence}: {error}");
+                        left.push(request.clone());
+                    }
+                }
+            }
+            assert!(left.len() < asked.len() && rounds <= most_rounds, "{sentence}: {} after {rounds}", left.len());
+            asked = left;
+        }
+        let mut started = cluster.backfilled();
+        started.sort();
+        assert_eq!(started, names()[..10], "{sentence}");
+    }
+}
