@@ -242,7 +242,8 @@ impl Request {
         let runs = |facts: &Facts| {
             let unfrozen = Arc::clone(&facts.cron_job).in_its_namespace(dates.as_ref());
             let start = unfrozen.nominal(now);
-            let is_on = !unfrozen.spec.suspend && !unfrozen.deleting;
+            let is_run = facts.in_charge != InCharge::NotManaged;
+            let is_on = is_run && !unfrozen.spec.suspend && !unfrozen.deleting;
             let later = slots_after(&unfrozen, flags.zone, start, now).take_while(|slot| *slot < until);
             let waiting = if is_freeze { waiting(facts, restriction, flags.zone, now) } else { Vec::new() };
             let slots = waiting.into_iter().chain(later).take(MANY + 1);

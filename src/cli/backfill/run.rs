@@ -328,7 +328,7 @@ impl Run<'_> {
         let expires = cron_job.spec.job_template.time_to_live();
         let expires = expires.and_then(TimeDelta::try_seconds).and_then(|time| begun.at.checked_add_signed(time));
         // The in-tree controller keeps the history of both, and knows no backfill.
-        let others_prune = matches!(self.in_charge, InCharge::InTree | InCharge::HandedOver);
+        let others_prune = self.in_charge == InCharge::InTree || self.in_charge.is_handed_over();
         others_prune || self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= now)
     }
 

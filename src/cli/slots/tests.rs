@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::Object as _;
 use crate::api::ObjectName;
-use crate::api::batch_v1::Job;
+use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, NOT_BEFORE, STUCK_AFTER};
 use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
@@ -163,7 +163,7 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
                 ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
                 (
                     "22x1",
-                    Fate::Waiting,
+                    Fate::Waits,
                     format!("it waits until {} has ended (cronjob-controller.dev/backlog is 2)", name_of(&day(19))),
                 ),
             ],
