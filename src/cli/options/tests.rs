@@ -386,6 +386,16 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
             &["NAME: \"cronjob/a\" is not allowed; use the name of one CronJob, without its kind"],
         ),
         (
+            "a kind before the name of next",
+            &["next", "cronjob/a"],
+            &["NAME: \"cronjob/a\" is not allowed; use the name of one CronJob, without its kind"],
+        ),
+        (
+            "steps that are no kind",
+            &["next", "*/5"],
+            &["SCHEDULE: \"*/5\" is not a schedule: expected exactly 5 fields, found 1: [*/5]"],
+        ),
+        (
             "another controller",
             &["explain", "a", "--controller=job"],
             &["--controller: job is not allowed; use cronjob, tutorial or apiexample"],

@@ -210,6 +210,6 @@ impl History<'_> {
     }
 }
 
-fn until_deadline(blocker: &str, rule: &str) -> String {
+pub(super) fn until_deadline(blocker: &str, rule: &str) -> String {
     format!("{blocker} ran until its startingDeadlineSeconds had passed, and {rule}")
 }
