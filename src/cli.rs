@@ -42,6 +42,8 @@ use apimachinery::clock::Clock;
 use schedule::Zone;
 
 use crate::client::ConnectError;
+#[cfg(feature = "dev")]
+use crate::options::PROGRAM;
 use crate::terminal::PlainText;
 use cluster::{ControllerFlags, Scope};
 use explain::read::Target;
@@ -234,7 +236,10 @@ fn checked(
     let policies = check::admission::read(&inputs.policies)?;
     let report = check::check_by(&sources, &policies, rules, clock.now());
     let report = report.leaving_out(left_out).without(&unreadable);
-    Ok(Answer { text: report.render(format), is_good: !report.fails(rules) })
+    // As `kubectl apply -f`, which fails where it finds no object, and applies objects of any kind.
+    let (remark, is_empty) = report.nothing().unzip();
+    output::note(&PlainText::lines(remark.map(|remark| format!("{PROGRAM}: {remark}"))));
+    Ok(Answer { text: report.render(format), is_good: !report.fails(rules) && is_empty != Some(true) })
 }
 
 /// A report that decides the exit code.

@@ -154,7 +154,8 @@ where
     }
 }
 
-/// Ends the work at the first SIGTERM, SIGINT or SIGHUP (the terminal was closed), and the process at a second SIGTERM or SIGINT.
+/// Ends the work at the first SIGTERM, SIGINT or SIGHUP (the terminal was closed), and the process at a second SIGTERM or SIGINT. No
+/// kubeconfig with a token is left behind.
 #[allow(clippy::disallowed_methods, reason = "the second signal does not wait for main")]
 async fn stop_on_signal(stop: CancellationToken) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -182,6 +183,8 @@ async fn stop_on_signal(stop: CancellationToken) {
         stop.cancel();
         tracing::info!("received a signal to stop; a second one ends the process at once");
     }
+    #[cfg(feature = "dev")]
+    dev::kubeconfig::remove_all();
     std::process::exit(1);
 }
 

@@ -1,11 +1,12 @@
 //! `ui`: a page in a browser that shows CronJobs.
 //!
-//! Guarantees: the page reads and never writes, with the user's own rights to list and watch. It is served on loopback only,
+//! Guarantees: the page reads and never writes, with the user's own rights to list and watch; a Prometheus is asked only where the user
+//! names one. It is served on loopback only,
 //! to tabs that have opened a printed link (`access`, `guard`). It needs nothing from another host. Every answer comes from the
 //! parser, the rehearsal and the statistics of the controller; the page only draws. Text of objects is never HTML.
 //!
 //! Modules: `source` keeps the facts, `connection` knows since when they are old, `model` computes the rows. `query` selects; `banners`, `groups`,
-//! `heat`, `timeline`, `detail` and `effect` answer, as do `list`'s modules; `api` serves the answers. `open` sends a browser to the page. `assets` has the page; its library is vendored by version and digest
+//! `heat`, `timeline`, `detail`, `effect` and `history` answer, as do `list`'s modules; `api` serves the answers. `open` sends a browser to the page. `assets` has the page; its library is vendored by version and digest
 //! (assets/vendor/README.md).
 
 mod access;
@@ -17,6 +18,7 @@ mod effect;
 mod groups;
 mod guard;
 mod heat;
+mod history;
 mod model;
 mod objects;
 mod open;
@@ -44,6 +46,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::access::Access;
+use self::history::Prometheus;
 use self::model::{Board, Shell};
 use self::open::{OpenError, Redirect};
 use self::source::Source;
@@ -72,6 +75,9 @@ pub enum UiError {
     /// The port cannot be used.
     #[error("--port: {0}")]
     Listen(#[from] ServerError),
+    /// No client for Prometheus could be made.
+    #[error("--prometheus: {0}")]
+    Prometheus(String),
     /// The link cannot be printed.
     #[error("the output cannot be written: {0}")]
     Output(#[source] io::Error),
@@ -98,7 +104,8 @@ async fn serve(
     stop: CancellationToken,
 ) -> Result<(), UiError> {
     let mut clock: SharedClock = Arc::new(SystemClock);
-    let UiConfig { origin, port, open, zone, seed } = config;
+    let UiConfig { origin, port, open, zone, seed, prometheus } = config;
+    let prometheus = prometheus.as_ref().map(Prometheus::new).transpose().map_err(UiError::Prometheus)?;
     let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)).await?.for_dev();
     let (source, informers, flags) = match origin {
         Origin::Files { paths, recursive, namespace } => {
@@ -115,7 +122,7 @@ async fn serve(
     if source.is_files() {
         board.refresh();
     }
-    let (access, router) = page(&bound, Arc::clone(&board));
+    let (access, router) = page(&bound, Arc::clone(&board), prometheus);
     let mut links = access.links();
     let first = links.borrow_and_update().clone();
     output.say(&first);
@@ -188,7 +195,7 @@ async fn start_beside(
     let (source, informers) = Source::of_cluster(client, None, &seed);
     let shell = Shell { program: PROGRAM, flags: flags(Some(&kubeconfig), None) };
     let board = Board::new(Arc::clone(&source), Zone::UTC, seed, Arc::clone(&clock), shell);
-    let (access, router) = page(&bound, Arc::clone(&board));
+    let (access, router) = page(&bound, Arc::clone(&board), None);
     let work = async move {
         let opened = cancel.clone();
         let shown = async move {
@@ -210,12 +217,12 @@ fn flags(kubeconfig: Option<&FilePath>, context: Option<&str>) -> String {
 }
 
 /// The access to a page, and what serves it.
-fn page(bound: &Bound, board: Arc<Board>) -> (Arc<Access>, Router) {
+fn page(bound: &Bound, board: Arc<Board>, prometheus: Option<Prometheus>) -> (Arc<Access>, Router) {
     let access = Arc::new(Access::new(bound.local_addr()));
     let router = Router::new()
         .route("/", get(async || with_type("text/html; charset=utf-8", INDEX)))
         .route("/assets/{*path}", get(async |Path(path): Path<String>| asset(&path)))
-        .merge(api::router(board))
+        .merge(api::router(board, prometheus))
         .fallback(async || not_found());
     (Arc::clone(&access), guard::guarded(router, access))
 }

@@ -164,6 +164,27 @@ fn dev_starts_at_once_and_removes_its_files_at_the_end() {
     assert!(!kubeconfig.exists());
 }
 
+/// The second signal ends the process at once, whatever the first has to wait for: here, an open connection.
+#[test]
+fn second_ctrl_c_leaves_no_kubeconfig_behind() {
+    for between in [0, 5, 100] {
+        let directory = tempfile::tempdir().unwrap();
+        let running = Running::start(directory.path(), &[]);
+        let (kubeconfig, id) = (running.kubeconfig.clone(), running.child.id().to_string());
+        let text = std::fs::read_to_string(&kubeconfig).unwrap();
+        let address = text.lines().find_map(|line| line.trim().strip_prefix("server: https://")).unwrap();
+        let open = std::net::TcpStream::connect(address).unwrap();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        std::thread::sleep(Duration::from_millis(between));
+        let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();
+        let mut running = running;
+        let code = running.child.wait().unwrap().code();
+        assert!(matches!(code, Some(0 | 1)), "{code:?}");
+        assert!(!kubeconfig.exists(), "{between} ms, exit code {code:?}");
+        drop(open);
+    }
+}
+
 #[test]
 fn closed_terminal_ends_dev_as_a_signal_to_terminate_does() {
     let directory = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::batch_v1::{decode, wire};
-use super::policy::Restriction;
+use super::policy::{NOT_BEFORE, Restriction};
 use super::{DecodeError, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid, identity_at};
 
 /// A Namespace.
@@ -47,7 +47,8 @@ impl Object for Namespace {
         let Wire { metadata } = decode(json, Self::RESOURCE.kind)?;
         Ok(Self {
             name: metadata.object_name(interner),
-            restriction: Restriction::read(&metadata.annotations.policies).map(Arc::new),
+            restriction: Restriction::read(&metadata.annotations.policies, || metadata.annotation_written(NOT_BEFORE))
+                .map(Arc::new),
             uid: metadata.uid,
             resource_version: (&*metadata.resource_version).into(),
         })

@@ -47,8 +47,10 @@ pub struct Request {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 enum Step {
-    /// Its Job was created, by this process or by one before it.
+    /// Its Job was created.
     Started { slot: DateTime<Utc>, job: String },
+    /// Its Job was created by an earlier process of this backfill.
+    Found { slot: DateTime<Utc>, job: String },
     /// Its Job has ended.
     Ended { slot: DateTime<Utc>, job: String, outcome: End },
     /// It is left out.
@@ -321,7 +323,11 @@ impl<'a> Screen<'a> {
                 let time = moment(self.zone, *slot);
                 Some(format!("{} of {}: started Job {job} of {time}", tally.begun, tally.total))
             }
-            Step::Started { .. } | Step::Ended { outcome: End::Succeeded, .. } => None,
+            Step::Found { slot, job } if !self.on_terminal => {
+                let time = moment(self.zone, *slot);
+                Some(format!("{} of {}: Job {job} of {time} was started before", tally.begun, tally.total))
+            }
+            Step::Started { .. } | Step::Found { .. } | Step::Ended { outcome: End::Succeeded, .. } => None,
             Step::Ended { job, outcome, .. } => {
                 Some(format!("Job {job} {}", if *outcome == End::Failed { "failed" } else { "was deleted" }))
             }

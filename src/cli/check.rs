@@ -300,7 +300,7 @@ impl<'a> Checker<'a> {
                     faults.extend(mistakes::of_rest(object));
                     faults.extend(policies::untold(controller_kind, object));
                     faults.extend(concurrency::judge(&timed, object, self.today));
-                    if !timed.suspended {
+                    if !timed.suspended && !timed.is_held() {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
                         let window = self.rules.what_if_spread.filter(|_| controller_kind.counted_from.is_some());
                         let offset = match window {
@@ -400,6 +400,16 @@ impl CheckReport {
             Finding::new(&place, 1, String::new(), Fault::error(Code::NotYaml, "", format!("cannot be read: {reason}")))
         }));
         self
+    }
+
+    /// A remark where there was no CronJob to check, and whether there was nothing at all.
+    pub fn nothing(&self) -> Option<(String, bool)> {
+        if self.cron_jobs > 0 || !self.findings.is_empty() {
+            return None;
+        }
+        let is_empty = self.others == 0 && self.left_out.is_rendered();
+        let text = if is_empty { "no object was found to check" } else { "no CronJob was found to check" };
+        Some((text.to_owned(), is_empty))
     }
 
     /// Whether there is a finding that counts as a failure.

@@ -192,6 +192,7 @@ pub async fn read_all(
         let (cron_job, in_charge) = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags)?;
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
+        let in_charge = in_charge.warned(&cron_job, &leases, &warnings);
         let warnings = unread.clone().map_or(Ok(warnings), Err);
         let lease = lease_of(&leases, &cron_job, in_charge);
         let jobs = jobs.get(&key).cloned().unwrap_or_default();

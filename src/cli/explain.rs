@@ -11,6 +11,8 @@ mod held;
 pub mod in_charge;
 mod jobs;
 pub mod lease;
+mod next_run;
+mod pile;
 pub mod read;
 pub(in crate::cli) mod rehearsal;
 mod remedy;
@@ -105,6 +107,9 @@ pub struct Explanation {
     /// The Job that a sync would create, whether or not another object has its name.
     #[serde(skip)]
     wanted: Option<String>,
+    /// Whether a run that running Jobs block starts once they have ended.
+    #[serde(skip)]
+    starts_when_free: bool,
     /// The lease of its controller, if no process has held it for some time.
     #[serde(skip)]
     pub(crate) abandoned_lease: Option<String>,
@@ -239,6 +244,7 @@ impl<'a> Case<'a> {
             warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
             due_since: self.due_since(),
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
+            starts_when_free: matches!(state, State::Blocked | State::RunStuck) && self.when_free().is_some(),
             abandoned_lease: abandoned().map(|lease| lease.name.clone()),
             abandoned_since: abandoned().and_then(|lease| lease.record.renew_time).map(|time| self.moment(time)),
             resource: resource(cron_job),
@@ -325,6 +331,10 @@ impl<'a> Case<'a> {
         if spec.suspend {
             return (State::Suspended, self.suspended());
         }
+        if self.facts.in_charge == InCharge::NotManaged {
+            let text = "No run starts until it is taken back, or a controller runs with --manage=annotated.";
+            return (State::NoController, text.to_owned());
+        }
         if let Err(error) = &cron_job.timing(self.local).schedule {
             let schedule = spec.recurrence.schedule();
             return (
@@ -371,7 +381,7 @@ impl<'a> Case<'a> {
             return (State::Paused, self.paused());
         }
         match self.sync.settlement.verdict {
-            Verdict::Skipped(Skip::Forbid(_)) => self.blocked("concurrencyPolicy is Forbid"),
+            Verdict::Skipped(Skip::Forbid(_)) => self.blocked(held::FORBIDS),
             Verdict::Skipped(Skip::MaxConcurrent(_)) => self.blocked(&self.at_limit()),
             Verdict::Skipped(Skip::Replacing(_)) => self.blocked(held::REPLACES),
             Verdict::Skipped(Skip::PassedOver(slot)) => (State::Waiting, self.passed_over(slot)),
@@ -394,27 +404,28 @@ impl<'a> Case<'a> {
         };
         let ended_now =
             if blockers.len() > 1 { format!("these {noun}s ended now") } else { format!("that {noun} ended now") };
-        let ended: Vec<Arc<Job>> = self
-            .facts
-            .jobs
-            .iter()
-            .map(|job| if job.is_child_of(self.cron_job) { over(job) } else { Arc::clone(job) })
-            .collect();
-        let then = match self.rehearse(|_| {}, &ended, self.now).starts() {
-            Some((_, slot)) => format!(
+        let then = match self.when_free() {
+            Some(slot) => format!(
                 " If {ended_now}, the run of {} would start at once{}.",
-                self.moment(*slot),
-                self.deadline_of(*slot)
+                self.moment(slot),
+                self.deadline_of(slot)
             ),
             None => String::new(),
         };
-        let missed = self.skipped().map(|missed| format!(" {missed} skipped since.")).unwrap_or_default();
+        let missed = self.skipped_and_waiting().map(|missed| format!(" {missed}")).unwrap_or_default();
         match self.stuck_since() {
             Some(stuck) => {
                 (State::RunStuck, format!("{stuck} It blocks the next run: {why}, and {rule}.{missed}{then}"))
             }
             None => (State::Blocked, format!("It is blocked: {why}, and {rule}.{missed}{then}")),
         }
+    }
+
+    /// The slot that would start if all running Jobs ended now.
+    fn when_free(&self) -> Option<DateTime<Utc>> {
+        let end = |job: &Arc<Job>| if job.is_child_of(self.cron_job) { over(job) } else { Arc::clone(job) };
+        let ended: Vec<Arc<Job>> = self.facts.jobs.iter().map(end).collect();
+        self.rehearse(|_| {}, &ended, self.now).starts().map(|(_, slot)| *slot)
     }
 
     fn deadline_of(&self, slot: DateTime<Utc>) -> String {
@@ -432,11 +443,14 @@ impl<'a> Case<'a> {
     /// The run was not started before its deadline.
     fn too_late(&self, slot: DateTime<Utc>) -> String {
         let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
-        let slot = self.moment(slot);
-        format!(
-            "The run of {slot} was missed: it did not start within {seconds} s (spec.startingDeadlineSeconds). It waits for \
-             the next run."
-        )
+        let within = format!("within {seconds} s (spec.startingDeadlineSeconds). It waits for the next run.");
+        let at = self.moment(slot);
+        match self.kept_until_too_late(slot) {
+            Some((job, rule)) => {
+                format!("The run of {at} was skipped: {} {job} ran, {rule}, and it did not end {within}", self.noun())
+            }
+            None => format!("The run of {at} was missed: it did not start {within}"),
+        }
     }
 
     /// The Job that was started for a slot, if it still exists.
@@ -453,36 +467,9 @@ impl<'a> Case<'a> {
         Some(LastRun { time: self.zone.at(slot), job, exists, outcome })
     }
 
-    /// The next time, and what a sync would do then.
-    fn next_run(&self, state: State) -> Option<NextRun> {
-        if matches!(state, State::Suspended | State::BeingDeleted | State::NeverFires) {
-            return None;
-        }
-        let slot = self.next_due()?;
-        let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
-        let noun = self.noun();
-        let running = || first_of(&self.running(), |job| job.name.name.to_string());
-        let effect = match then.starts() {
-            Some((name, _)) if !then.replaced.is_empty() => {
-                format!("deletes {noun} {} if it still runs, and starts {noun} {}", running(), name.name)
-            }
-            Some((name, _)) if running().is_empty() => format!("starts {noun} {}", name.name),
-            Some((name, _)) => format!("starts {noun} {}, beside {} if it still runs", name.name, running()),
-            None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_) | Skip::MaxConcurrent(_))) => {
-                let waits = self.cron_job.limits().backlog.is_some_and(|slots| slots > 0);
-                format!("{} if {noun} {} still runs", if waits { "waits" } else { "is skipped" }, running())
-            }
-            None if !then.replaced.is_empty() => {
-                format!("deletes {noun} {} if it still runs, and starts a {noun} when it is gone", running())
-            }
-            None => "starts nothing".to_owned(),
-        };
-        Some(NextRun { time: self.zone.at(slot), effect })
-    }
-
     fn notes(&self, state: State) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.facts.in_charge.is_handed_over() {
+        if self.facts.in_charge == InCharge::HandedOver {
             notes.push(format!(
                 "It is handed over ({MANAGED_ANNOTATION}): this describes a controller with --manage=annotated."
             ));

@@ -43,6 +43,7 @@ impl Report for Findings {
         let all = count(self.cron_jobs, "CronJob");
         let mut lines = match self.worst_first.len() {
             0 => vec![format!("Nothing needs attention: {all}{stopped}.")],
+            1 => vec![format!("1 of {all} needs attention{stopped}.")],
             number => vec![format!("{number} of {all} need attention, the worst first{stopped}.")],
         };
         for explanation in &self.worst_first {

@@ -12,7 +12,7 @@ use apimachinery::clock::Clock;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use kube::Client;
 use schedule::Zone;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -207,7 +207,7 @@ impl Request {
                 Plan {
                     summary: format!(
                         "Namespace {name} {verb} thawed: no run that was due before now starts. Leave {NOT_BEFORE} until each \
-                         CronJob has run: without it, the newest run that the freeze held starts.{}",
+                         CronJob has run: without it, the newest frozen run starts.{}",
                         goes_on(dates.as_deref())
                     ),
                     change: Some(patch(&annotations)),
@@ -242,7 +242,8 @@ impl Request {
         let runs = |facts: &Facts| {
             let unfrozen = Arc::clone(&facts.cron_job).in_its_namespace(dates.as_ref());
             let start = unfrozen.nominal(now);
-            let is_on = !unfrozen.spec.suspend && !unfrozen.deleting;
+            let is_run = facts.in_charge != InCharge::NotManaged;
+            let is_on = is_run && !unfrozen.spec.suspend && !unfrozen.deleting;
             let later = slots_after(&unfrozen, flags.zone, start, now).take_while(|slot| *slot < until);
             let waiting = if is_freeze { waiting(facts, restriction, flags.zone, now) } else { Vec::new() };
             let slots = waiting.into_iter().chain(later).take(MANY + 1);
@@ -384,6 +385,8 @@ async fn read_cron_jobs(
         match first {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
+            // RBAC refuses before the API server looks whether it serves the kind.
+            Err(kube::Error::Api(status)) if status.code == 403 && !is_served(client, each).await => continue,
             Err(error) => {
                 found.not_read.push(format!("{}.{}: {}", each.parent.kind, each.parent.group, words(&error)));
                 continue;
@@ -407,6 +410,24 @@ async fn read_cron_jobs(
         }
     }
     Ok(found)
+}
+
+/// Whether the API server serves a kind; one of which it says nothing counts as served.
+async fn is_served(client: &Client, kind: ControllerKind) -> bool {
+    #[derive(Deserialize)]
+    struct Resources {
+        resources: Vec<Resource>,
+    }
+    #[derive(Deserialize)]
+    struct Resource {
+        name: String,
+    }
+    match get(client, &format!("/apis/{}", kind.parent.api_version())).await {
+        Ok(text) => serde_json::from_str::<Resources>(&text)
+            .map_or(true, |found| found.resources.iter().any(|resource| resource.name == kind.parent.plural)),
+        Err(kube::Error::Api(status)) => status.code != 404,
+        Err(_) => true,
+    }
 }
 
 /// The Namespace of that name, or those with these labels, or all.
@@ -461,8 +482,8 @@ impl Frozen {
         }
         if !late.is_empty() {
             let verb = match (self.is_freeze, dry_run) {
-                (true, true) => "would be held",
-                (true, false) => "are held",
+                (true, true) => "would be frozen",
+                (true, false) => "are frozen",
                 (false, true) => "would not start",
                 (false, false) => "do not start",
             };
@@ -481,11 +502,11 @@ impl Frozen {
             return lines;
         }
         if !self.not_held.is_empty() {
-            lines.push(format!("Not held, because the in-tree controller runs them: {}.", named(&self.not_held)));
+            lines.push(format!("Not frozen, because the in-tree controller runs them: {}.", named(&self.not_held)));
         }
         if !self.not_known.is_empty() {
             lines.push(format!(
-                "Held only if this controller runs them, which nothing shows: {}.",
+                "Frozen only if this controller runs them, which nothing shows: {}.",
                 named(&self.not_known)
             ));
         }

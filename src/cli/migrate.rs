@@ -23,7 +23,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
-pub(super) use changes::escaped;
+pub(crate) use changes::escaped;
 pub use changes::{Changes, Selection};
 pub use code::Code;
 pub use handover::{Direction, Request, hand_over};

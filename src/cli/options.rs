@@ -397,9 +397,12 @@ fn next_of_files(raw: &Next) -> Result<Invocation, UsageError> {
     Ok(cli(Command::NextOf(files, namespace, question, format)))
 }
 
-/// Whether the command line names a CronJob: a schedule has several words, or begins with @.
+/// Whether the command line names a CronJob, perhaps with its kind as `get` prints it: a schedule has several words, or begins with @.
 fn is_name(words: &[String]) -> bool {
-    matches!(words, [word] if subdomain_errors(word).is_empty())
+    let is_kind = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'.');
+    let is_name = |word: &str| subdomain_errors(word).is_empty();
+    let with_kind = |word: &str| word.split_once('/').is_some_and(|(kind, name)| is_kind(kind) && is_name(name));
+    matches!(words, [word] if is_name(word) || with_kind(word))
 }
 
 fn next_in_cluster(raw: Next) -> Result<Invocation, UsageError> {

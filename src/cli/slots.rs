@@ -4,6 +4,7 @@
 //! run counts as missed only if an Event says so, or its Job would still exist (`kept_since`). Consecutive slots of which the same
 //! is said are one entry. The Jobs and Events are read once for all slots. Pure, except for [`read`].
 
+mod fates;
 mod traces;
 
 use std::collections::VecDeque;
@@ -18,12 +19,11 @@ use serde::Serialize;
 use super::CliError;
 use super::backfill::plan::kept_since;
 use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Case, Explanation, InCharge, State};
+use super::explain::{Case, Explanation, InCharge};
 use super::options::cluster::Since;
 use super::output::{MOMENT, Report, count, stretch};
 use super::restrictions::unread;
-use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT};
+use crate::api::batch_v1::{FinishedCondition, Job};
 use crate::controller::plan::Skip;
 use crate::terminal;
 use traces::Traces;
@@ -41,14 +41,18 @@ pub(crate) const LATE: TimeDelta = TimeDelta::seconds(10);
 pub enum Fate {
     /// Its Job was created.
     Started,
-    /// It was left out, as the CronJob asks for.
+    /// It came due and starts no longer, for a reason that is named.
     Skipped,
-    /// No controller started it in time.
+    /// No controller ran at its time, or the API server refused its Job.
     Missed,
+    /// It came due while the CronJob was suspended.
+    Suspended,
+    /// It came due in a freeze of its Namespace.
+    Frozen,
     /// It is due and has not started.
     Due,
     /// It is due and starts when another Job has ended.
-    Waiting,
+    Waits,
     /// What would tell is gone.
     Unknown,
 }
@@ -99,8 +103,8 @@ pub(crate) struct Judged {
     /// How long after it was due its Job was created, if that still exists.
     #[serde(skip)]
     pub late: Option<TimeDelta>,
-    /// Why it was not started, [in a word](Skip::as_str), or "not_started" if no controller was there to start it; "none" if it
-    /// was started or is due, or what would tell is gone.
+    /// Why it was not started, [in a word](Skip::as_str), "frozen" in a freeze, or "not_started" if no controller was there to start
+    /// it; "none" if it was started or is due, or what would tell is gone.
     pub reason: &'static str,
     /// Why, in words.
     pub why: String,
@@ -116,8 +120,10 @@ impl Judged {
             (Fate::Started, None) | (_, Some(RunResult::Gone)) => '\u{2013}',
             (Fate::Skipped, None) => '\u{25cb}',
             (Fate::Missed, None) => '!',
+            (Fate::Suspended, None) => '\u{2016}',
+            (Fate::Frozen, None) => '*',
             (Fate::Due, None) => '>',
-            (Fate::Waiting, None) => '~',
+            (Fate::Waits, None) => '~',
             (Fate::Unknown, None) => '?',
         }
     }
@@ -199,7 +205,7 @@ impl<'a> History<'a> {
         let children = known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job));
         let kept_since = kept_since(cron_job, children);
         let traces = Traces::of(known, now);
-        let waits_from = waits_from(&case, cron_job, &explanation, traces.last_slot, now);
+        let waits_from = case.slots_that_wait(explanation.by_schedule).first().copied();
         Self { known, case, traces, explanation, now, kept_since, waits_from }
     }
 
@@ -265,7 +271,12 @@ impl<'a> History<'a> {
             Some((run, why)) => (Some(run), (Fate::Started, None, why.to_owned())),
             None => (None, self.fate_of(slot)),
         };
-        let reason = skip.map_or(if fate == Fate::Missed { "not_started" } else { "none" }, Skip::as_str);
+        let reason = match (skip, fate) {
+            (Some(skip), _) => Skip::as_str(skip),
+            (None, Fate::Missed) => "not_started",
+            (None, Fate::Frozen) => "frozen",
+            (None, _) => "none",
+        };
         Judged { slot, fate, run, job: None, took: None, late: None, reason, why }
     }
 
@@ -280,161 +291,6 @@ impl<'a> History<'a> {
         };
         Some((run, why))
     }
-
-    /// What became of a slot of which no Job is known.
-    fn fate_of(&self, slot: DateTime<Utc>) -> (Fate, Option<Skip>, String) {
-        let cron_job = &self.known.facts.cron_job;
-        if self.traces.says_missed(slot) {
-            let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
-            return (Fate::Missed, Some(Skip::Deadline(slot)), why);
-        }
-        let is_later = self.traces.last_slot.is_none_or(|last| slot > last);
-        let is_kept = self.kept_since.is_some_and(|since| slot > since);
-        if self.traces.says_passed_over(slot) {
-            let why = "a change of the CronJob passed it over";
-            return if is_later || is_kept {
-                (Fate::Skipped, Some(Skip::PassedOver(slot)), why.to_owned())
-            } else {
-                // A backfill may have started it since, which no Event tells of.
-                (Fate::Unknown, None, format!("{why}; the Job of a backfill, if there was one, no longer exists"))
-            };
-        }
-        let by_namespace = self.left_out_by_namespace(slot);
-        if by_namespace.is_none()
-            && let Some(waiting) = self.waits(slot)
-        {
-            return waiting;
-        }
-        if let Some(blocked) = self.blocked_at(slot, is_later, is_kept) {
-            return blocked;
-        }
-        if is_later {
-            return self.not_started(slot, by_namespace);
-        }
-        if let Some(why) = by_namespace.filter(|_| is_kept) {
-            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
-        }
-        if is_kept {
-            return (Fate::Missed, None, "no controller started it before a later run".to_owned());
-        }
-        let why = if cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
-            "its Job, if there was one, was deleted at the latest when a later run started: concurrencyPolicy is Replace"
-        } else {
-            "its Job, if there was one, and its Events no longer exist"
-        };
-        (Fate::Unknown, None, why.to_owned())
-    }
-
-    /// Why a slot of the CronJob is none in its Namespace, as that is now. When a freeze began is not known.
-    fn left_out_by_namespace(&self, slot: DateTime<Utc>) -> Option<String> {
-        let restriction = self.known.facts.cron_job.restriction()?;
-        if restriction.not_before().is_some_and(|end| slot < end) {
-            return Some("its Namespace was frozen before it started".to_owned());
-        }
-        let schedule = self.case.schedule().filter(|_| !restriction.excluded().is_empty())?;
-        let is_left = schedule.next_after(slot - TimeDelta::seconds(1)) == Some(slot);
-        (!is_left).then(|| format!("its Namespace leaves it out ({EXCLUDE})"))
-    }
-
-    /// A slot that starts when other Jobs have ended.
-    fn waits(&self, slot: DateTime<Utc>) -> Option<(Fate, Option<Skip>, String)> {
-        self.waits_from.filter(|from| slot >= *from)?;
-        let backlog = self.known.facts.cron_job.limits().backlog.unwrap_or_default();
-        let blocker = self.explanation.active.first().map_or_else(|| "a Job".to_owned(), |job| job.name.clone());
-        Some((Fate::Waiting, None, format!("it waits until {blocker} has ended ({BACKLOG} is {backlog})")))
-    }
-
-    /// A slot for which as many Jobs ran as may.
-    fn blocked_at(&self, slot: DateTime<Utc>, is_later: bool, is_kept: bool) -> Option<(Fate, Option<Skip>, String)> {
-        let cron_job = &self.known.facts.cron_job;
-        let limits = cron_job.limits();
-        // One that may be gone started late, unless it was blocked until the next slot came and did not wait any longer.
-        let waits = limits.backlog > Some(0);
-        let next = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
-        let until = || if is_later || is_kept { Some(slot) } else { next() };
-        if let Some(limit) = limits.max_concurrent {
-            let is_full = |time| self.traces.running_at(time) >= limit;
-            let is_blocked = (is_later || is_kept) && is_full(slot);
-            let why = format!("{} ran, and {MAX_CONCURRENT} is {limit}", count(limit, "Job"));
-            return is_blocked.then(|| self.left_out(slot, Skip::MaxConcurrent(slot), is_later, why));
-        }
-        if cron_job.spec.concurrency_policy != ConcurrencyPolicy::Forbid {
-            return None;
-        }
-        let job = until().and_then(|until| self.traces.running_from(slot, until))?;
-        let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
-        Some(self.left_out(slot, Skip::Forbid(slot), is_later, why))
-    }
-
-    /// A slot that other Jobs kept from starting: with a backlog it was passed over once a later one has started.
-    fn left_out(&self, slot: DateTime<Utc>, skip: Skip, is_later: bool, why: String) -> (Fate, Option<Skip>, String) {
-        match self.known.facts.cron_job.limits().backlog {
-            Some(backlog) if !is_later || self.waits_from.is_some() => {
-                (Fate::Skipped, Some(Skip::PassedOver(slot)), format!("{why}; {BACKLOG} is {backlog}"))
-            }
-            _ => (Fate::Skipped, Some(skip), why),
-        }
-    }
-
-    /// A slot after the last one that was started.
-    fn not_started(&self, slot: DateTime<Utc>, by_namespace: Option<String>) -> (Fate, Option<Skip>, String) {
-        let cron_job = &self.known.facts.cron_job;
-        if cron_job.decided_until(&cron_job.status, self.now) >= Some(slot) {
-            let why = "a change of the CronJob passed it over, or a policy did".to_owned();
-            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
-        }
-        if let Some(why) = by_namespace.filter(|_| self.explanation.by_schedule != State::Suspended) {
-            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
-        }
-        let (summary, limits) = (&*self.explanation.why, cron_job.limits());
-        let (fate, reason, why) = match self.explanation.by_schedule {
-            State::Suspended => {
-                let why = format!("it is suspended now ({})", cron_job.handover.suspended_by());
-                return (Fate::Skipped, Some(Skip::Suspended), why);
-            }
-            State::Blocked | State::RunStuck if limits.max_concurrent.is_some() => {
-                (Fate::Skipped, Some(Skip::MaxConcurrent(slot)), summary)
-            }
-            State::Blocked | State::RunStuck if limits.replace_waits => {
-                (Fate::Skipped, Some(Skip::Replacing(slot)), summary)
-            }
-            State::Blocked | State::RunStuck => {
-                (Fate::Skipped, Some(Skip::Forbid(slot)), "a running Job blocks it, and concurrencyPolicy is Forbid")
-            }
-            State::Paused => (Fate::Skipped, Some(Skip::Paused(slot)), summary),
-            State::Starting => (Fate::Due, None, "it is about to start"),
-            State::Overdue if self.explanation.due_since.is_none_or(|since| cron_job.due(slot) >= since) => {
-                (Fate::Due, None, "no controller has started it; explain with the name says more")
-            }
-            State::Waiting | State::NotStarted | State::Overdue => {
-                let why = "it did not start before its startingDeadlineSeconds had passed";
-                (Fate::Missed, Some(Skip::Deadline(slot)), why)
-            }
-            State::NameTaken => (Fate::Missed, Some(Skip::NameTaken(slot)), summary),
-            _ => (Fate::Missed, Some(Skip::Invalid), summary),
-        };
-        (fate, reason, why.to_owned())
-    }
-}
-
-/// With a backlog, the oldest of the slots that wait while other Jobs run.
-fn waits_from(
-    case: &Case<'_>,
-    cron_job: &CronJob,
-    explanation: &Explanation,
-    last_slot: Option<DateTime<Utc>>,
-    now: DateTime<Utc>,
-) -> Option<DateTime<Utc>> {
-    let most = cron_job.limits().backlog.filter(|most| *most > 0)?;
-    if !matches!(explanation.by_schedule, State::Blocked | State::RunStuck) {
-        return None;
-    }
-    let last = last_slot.unwrap_or(cron_job.creation_timestamp);
-    let from = cron_job.decided_until(&cron_job.status, now).map_or(last, |decided| decided.max(last));
-    let deadline = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
-    let until = cron_job.nominal(now);
-    let from = deadline.and_then(|deadline| until.checked_sub_signed(deadline)).map_or(from, |first| first.max(from));
-    newest_starts(&Evaluation::of(case.schedule()?), from, until, most).front().copied()
 }
 
 /// Who runs it, after its name.

@@ -124,15 +124,15 @@ fn resumption(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
     let first =
         if deleted.is_empty() { String::new() } else { format!("{noun} {} is deleted, and ", deleted.join(", ")) };
     let then = match then {
-        Resumption::Starts(slot) => format!("{first}the missed run of {slot} starts at once"),
+        Resumption::Starts(slot) => format!("{first}the run of {slot}, suspended until now, starts at once"),
         Resumption::Waits(next) => format!("it runs at {next}"),
         Resumption::Never => "it does not run, because its schedule has no next time".to_owned(),
     };
     let passed_over = match passed_over {
         0 => String::new(),
-        1 => " 1 missed run is passed over.".to_owned(),
-        number if number > MANY => format!(" More than {MANY} missed runs are passed over."),
-        number => format!(" {number} missed runs are passed over."),
+        1 => " 1 suspended run is passed over.".to_owned(),
+        number if number > MANY => format!(" More than {MANY} suspended runs are passed over."),
+        number => format!(" {number} suspended runs are passed over."),
     };
     format!("is resumed{whose}: {then}.{passed_over}")
 }

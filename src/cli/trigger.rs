@@ -8,8 +8,9 @@
 mod follow;
 
 use apimachinery::clock::Clock;
+use chrono::{DateTime, Utc};
 use kube::Client;
-use schedule::Zone;
+use schedule::{Schedule, Zone};
 use serde_json::Value;
 
 use self::follow::Followed;
@@ -17,6 +18,7 @@ pub(super) use self::follow::Outlet;
 use super::cluster::{self, ControllerFlags, Scope, WriteError};
 use super::explain::read::{Target, find_in_charge, read_cron_job};
 use super::output::Format;
+use super::restrictions::{Freeze, Restrictions};
 use super::{Answer, CliError};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::job_changes::{Container, JobChanges};
@@ -132,7 +134,9 @@ pub(super) async fn trigger_with(
         return Ok(Answer { text, is_good: true });
     }
     let (in_charge, lease) = find_in_charge(client, &mut cron_job, &text, &ControllerFlags::default()).await;
-    let held = held(&cron_job);
+    let restrictions = Restrictions::read(client, Some(namespace)).await;
+    let cron_job = restrictions.restricted(cron_job, in_charge);
+    let held = held(&cron_job, now);
     let first = format!("{object}: {}{held}", in_charge.sentence(&cron_job, lease.as_ref(), now));
     let second = format!("Job {namespace}/{job} {}.{}", request.dry_run.result(), consequence(&cron_job));
     let mut lines = vec![first, second];
@@ -176,11 +180,12 @@ fn choice(container: &Container, request: &Request) -> Option<String> {
 }
 
 /// What keeps the schedule from starting Jobs, which this one is not subject to.
-fn held(cron_job: &CronJob) -> String {
-    if !cron_job.spec.suspend {
-        return String::new();
-    }
-    format!(" It is suspended ({}); this Job starts all the same.", cron_job.handover.suspended_by())
+fn held(cron_job: &CronJob, now: DateTime<Utc>) -> String {
+    let suspended = cron_job.spec.suspend.then(|| format!("It is suspended ({})", cron_job.handover.suspended_by()));
+    let zone = cron_job.schedule(Zone::UTC).and_then(Schedule::zone).unwrap_or_default();
+    let frozen = || Some(format!("Its Namespace is frozen: {}", Freeze::of(cron_job, zone, now)?));
+    let held = suspended.or_else(frozen).map(|held| format!(" {held}; this Job starts all the same."));
+    held.unwrap_or_default()
 }
 
 /// What the Job means for the next run.

@@ -1,7 +1,7 @@
 //! The kubeconfig for the server in this process, with its bearer token.
 //!
 //! Guarantees: only its owner can read it. A file that another program wrote is never overwritten, and links are not followed.
-//! The file is removed when the value is dropped.
+//! The file is removed when the value is dropped, and by [`remove_all`] at an end of the process that drops nothing.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use parking_lot::Mutex;
 
 /// The first line of every kubeconfig that this program writes.
 const MARK: &str = "# Written by `cronjob-controller dev`, which removes it when it ends.\n";
@@ -62,7 +63,11 @@ impl Kubeconfig {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(KubeconfigError::Foreign(path)),
             Err(error) => Err(error),
         }
-        .and_then(|()| create(&path, &text(access)))
+        .and_then(|()| {
+            // Until the file is in the list, the process does not end by `remove_all`.
+            let mut written = WRITTEN.lock();
+            create(&path, &text(access)).map(|()| written.push(path.clone()))
+        })
         .map_err(|source| KubeconfigError::Write { path: path.clone(), source })?;
         Ok(Self { path })
     }
@@ -75,10 +80,25 @@ impl Kubeconfig {
 
 impl Drop for Kubeconfig {
     fn drop(&mut self) {
-        // The file may be gone or replaced; both are fine.
-        if fs::read_to_string(&self.path).is_ok_and(|text| text.starts_with(MARK)) {
-            let _ = fs::remove_file(&self.path);
-        }
+        remove(&self.path);
+        WRITTEN.lock().retain(|path| *path != self.path);
+    }
+}
+
+/// The kubeconfigs that exist.
+static WRITTEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes every kubeconfig of this process, and lets it write no other: for an end that drops no values.
+pub fn remove_all() {
+    let written = WRITTEN.lock();
+    written.iter().for_each(|path| remove(path));
+    std::mem::forget(written);
+}
+
+/// Removes a kubeconfig. It may be gone or replaced; both are fine.
+fn remove(path: &Path) {
+    if fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK)) {
+        let _ = fs::remove_file(path);
     }
 }
 

@@ -31,6 +31,7 @@ use super::connection::Outage;
 use super::detail::detail;
 use super::groups::{By, label_keys};
 use super::heat::{Day, Question};
+use super::history::{History, Prometheus};
 use super::model::{Board, Past, Row};
 use super::query::{Filter, STATES, Selection};
 use super::timeline::{Line, line};
@@ -61,6 +62,8 @@ const MOST_NAMES: usize = 50;
 /// What the handlers share.
 pub struct Api {
     board: Arc<Board>,
+    /// Where the history of runs is.
+    prometheus: Option<Prometheus>,
     hottest: Mutex<Option<Hottest>>,
 }
 
@@ -77,8 +80,8 @@ struct Minute {
 type Shared = State<Arc<Api>>;
 
 /// The routes.
-pub fn router(board: Arc<Board>) -> Router {
-    let api = Arc::new(Api { board, hottest: Mutex::default() });
+pub fn router(board: Arc<Board>, prometheus: Option<Prometheus>) -> Router {
+    let api = Arc::new(Api { board, prometheus, hottest: Mutex::default() });
     Router::new()
         .route("/api/summary", get(summary))
         .route("/api/cronjobs", get(cron_jobs))
@@ -89,6 +92,7 @@ pub fn router(board: Arc<Board>) -> Router {
         .route("/api/minute", get(minute))
         .route("/api/timeline", get(timeline))
         .route("/api/cronjob", get(cron_job))
+        .route("/api/history", get(history))
         .route("/api/events", get(events))
         .with_state(api)
 }
@@ -509,6 +513,17 @@ async fn cron_job(State(api): Shared, Asked(Named { namespace, name }): Asked<Na
         Some(detail) => axum::Json(detail).into_response(),
         None => refusal(StatusCode::NOT_FOUND, &format!("there is no CronJob {name} in namespace {namespace}")),
     }
+}
+
+/// The history of a CronJob, or why it cannot be read; null where no Prometheus was named.
+async fn history(State(api): Shared, Asked(Named { namespace, name }): Asked<Named>) -> Response {
+    let name = ObjectName::new(namespace.as_str(), name.as_str());
+    let known = api.prometheus.as_ref().filter(|_| api.board.source.cron_jobs.get(&name).is_some());
+    let history: Option<Result<History, String>> = match known {
+        Some(prometheus) => Some(prometheus.history(&name, api.board.now()).await),
+        None => None,
+    };
+    axum::Json(history).into_response()
 }
 
 /// Sends the version of the model, at once and whenever it changes.

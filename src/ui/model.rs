@@ -388,7 +388,7 @@ impl Board {
         let history = History::new(&known, self.zone, now);
         let (judged, _) = history.judged(now - PASSED_FOR, now, PASSED_AT_MOST);
         let mut counts = BTreeMap::new();
-        for judged in judged.iter().filter(|judged| matches!(judged.fate, Fate::Skipped | Fate::Missed)) {
+        for judged in judged.iter().filter(|judged| is_passed(judged.fate)) {
             *counts.entry(judged.reason).or_insert(0) += 1;
         }
         let passed = counts.into_iter().map(|(reason, slots)| Passed { reason, slots }).collect();
@@ -400,6 +400,11 @@ impl Board {
         remembered.insert(name, Known { row: Arc::clone(row), minute, past: Arc::clone(&past) });
         past
     }
+}
+
+/// Whether a slot has come and does not start any more.
+fn is_passed(fate: Fate) -> bool {
+    matches!(fate, Fate::Skipped | Fate::Missed | Fate::Suspended | Fate::Frozen)
 }
 
 /// What the run that is due waits for, in the words of a table's cell.
@@ -418,7 +423,7 @@ fn until(state: State, next: Option<&Next>, now: DateTime<Utc>) -> DateTime<Utc>
     let soon = match state {
         State::Starting => TimeDelta::seconds(1),
         State::Overdue | State::Blocked | State::RunStuck | State::NotStarted => TimeDelta::seconds(5),
-        State::Failing | State::NeverEnds => TimeDelta::seconds(30),
+        State::Failing | State::NeverEnds | State::PilesUp => TimeDelta::seconds(30),
         State::Suspended => TimeDelta::minutes(1),
         _ => LONGEST,
     };

@@ -45,11 +45,12 @@ pub enum Filter {
 }
 
 /// The filters, the worst first. What the page counts is what it selects.
-pub const STATES: [(&str, Filter); 8] = [
+pub const STATES: [(&str, Filter); 9] = [
     ("overdue", Filter::Of(Urgency::Overdue)),
     ("stuck", Filter::Of(Urgency::Stuck)),
     ("blocked", Filter::Of(Urgency::Blocked)),
     ("failed", Filter::Of(Urgency::Failed)),
+    ("growing", Filter::Of(Urgency::Growing)),
     ("never", Filter::NeverSucceeded),
     ("soon", Filter::DueSoon),
     ("fine", Filter::Of(Urgency::Fine)),

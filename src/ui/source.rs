@@ -270,7 +270,10 @@ impl Source {
             events.iter().filter(|event| is_meant(event)).filter_map(|event| event.said.clone()).collect()
         };
         let warnings = self.unread_events().map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
-        let lease = lease_of(&self.leases.read(), &cron_job, in_charge);
+        let leases = self.leases.read();
+        let in_charge = in_charge.warned(&cron_job, &leases, warnings.as_deref().unwrap_or_default());
+        let lease = lease_of(&leases, &cron_job, in_charge);
+        drop(leases);
         let namespace_unread = self.restrictions.read().unread.clone();
         let facts = Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, lease, namespace_unread };
         let mut known = Known { facts, events: said(&|_| true) };

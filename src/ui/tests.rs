@@ -4,9 +4,10 @@
 use apimachinery::clock::TestClock;
 use http_body_util::BodyExt as _;
 use ring::digest::{SHA256, digest};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+use super::history::tests::{matrix, server};
 use super::*;
 use crate::dev::guard::hexadecimal;
 
@@ -45,18 +46,26 @@ struct Site {
 
 impl Site {
     async fn of(manifests: &str) -> Self {
+        Self::with(Self::board(manifests)).await
+    }
+
+    fn board(manifests: &str) -> Arc<Board> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("all.yaml"), manifests).unwrap();
         let clock: SharedClock = Arc::new(SystemClock);
         let source = Source::of_files(&[directory.path().to_owned()], false, "shop", &"".into(), &clock).unwrap();
         let board = Board::new(source, Zone::UTC, "".into(), clock, Shell { program: PROGRAM, flags: String::new() });
         board.refresh();
-        Self::with(board).await
+        board
     }
 
     async fn with(board: Arc<Board>) -> Self {
+        Self::with_history(board, None).await
+    }
+
+    async fn with_history(board: Arc<Board>, prometheus: Option<Prometheus>) -> Self {
         let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await.unwrap();
-        let (access, router) = page(&bound, board);
+        let (access, router) = page(&bound, board, prometheus);
         let mut site = Self { router, authorization: format!("Bearer {}", token(&access)), access };
         let (status, _, body) = site.send("POST /session").await;
         assert_eq!(status, 200, "{body}");
@@ -385,4 +394,19 @@ async fn counts_of_the_strip_are_those_of_the_filters() {
     }
     assert_eq!((&states["never"], &states["stuck"], &states["stopped"]), (&0.into(), &1.into(), &1.into()));
     assert!(states["soon"].as_u64().unwrap() >= 1);
+}
+
+/// Only of CronJobs that are shown, so that no other query reaches a Prometheus.
+#[tokio::test]
+async fn history_is_that_of_a_prometheus_if_one_is_named() {
+    let (address, asked) = server(200, &matrix(&[("failed", &[(1_795_392_000, "2")])]), &matrix(&[])).await;
+    let found = json!({"Ok": {"days": [{"date": "2026-11-22", "runs": 2, "failed": 2, "seconds": null}]}});
+    let named = Some(Prometheus::new(&address).unwrap());
+    for (sentence, prometheus, name, want) in [("none is named", None, "a", Value::Null), ("one is", named, "a", found)]
+    {
+        let site = Site::with_history(Site::board(&manifest("a", "0 3 * * *", "", "")), prometheus).await;
+        assert_eq!(site.get(&format!("history?namespace=shop&name={name}")).await, want, "{sentence}");
+        assert_eq!(site.get("history?namespace=shop&name=other").await, Value::Null, "{sentence}");
+    }
+    assert_eq!(asked.lock().len(), 2);
 }

@@ -4,6 +4,7 @@
 //! folded while it is read.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -65,6 +66,13 @@ impl Metadata<'_> {
         Edits { generation: self.generation, last, last_of_slots: of_slots.filter_map(|manager| manager.time).max() }
     }
 
+    /// When an annotation was written last, or another field of the same writer since; `None` if `managedFields` does not say it.
+    pub fn annotation_written(&self, annotation: &str) -> Option<DateTime<Utc>> {
+        let managers: Vec<Manager<'_>> = serde_json::from_str(self.managed_fields?.get()).ok()?;
+        let owners = managers.iter().filter(|manager| manager.owns_annotation(annotation));
+        owners.filter_map(|manager| manager.time).max()
+    }
+
     pub fn object_name(&self, interner: &Interner) -> ObjectName {
         ObjectName { namespace: interner.intern(&self.namespace), name: (&*self.name).into() }
     }
@@ -104,6 +112,23 @@ impl Manager<'_> {
         };
         self.fields.is_none_or(|fields| serde_json::from_str(fields.get()).map_or(true, owns))
     }
+
+    fn owns_annotation(&self, annotation: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Fields {
+            #[serde(default, rename = "f:metadata")]
+            metadata: OwnedMetadata,
+        }
+        let fields = self.fields.and_then(|fields| serde_json::from_str::<Fields>(fields.get()).ok());
+        fields.is_some_and(|fields| fields.metadata.annotations.contains_key(&format!("f:{annotation}")))
+    }
+}
+
+/// The annotations of which an entry of `managedFields` says that a writer owns them.
+#[derive(Default, serde::Deserialize)]
+struct OwnedMetadata {
+    #[serde(default, rename = "f:annotations")]
+    annotations: HashMap<String, IgnoredAny>,
 }
 
 /// The annotations that hold a child's slot, those that say which controller manages a CronJob, and the policies.

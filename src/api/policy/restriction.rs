@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Calendar, Exclusions};
 
 use super::{
@@ -18,6 +18,9 @@ use crate::api::shortened;
 /// The most bytes of a reason that are kept.
 pub const LONGEST_REASON: usize = 256;
 
+/// A bound that was written so short a time before it, or after it, is that of a thaw.
+const THAW: TimeDelta = TimeDelta::minutes(1);
+
 /// What the annotations of one version of a Namespace say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restriction {
@@ -25,6 +28,8 @@ pub struct Restriction {
     rule: Result<Rule, PolicyError>,
     /// Why, in its author's words, shortened.
     pub reason: Option<Box<str>>,
+    /// When the bound was written, as far as the Namespace says it.
+    pub written: Option<DateTime<Utc>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +41,8 @@ struct Rule {
 }
 
 impl Restriction {
-    /// Reads a Namespace's annotations. `None` if they leave all slots.
-    pub fn read(collected: &Collected<'_>) -> Option<Self> {
+    /// Reads a Namespace's annotations, and when its bound was `written`, if it has one. `None` if they leave all slots.
+    pub fn read(collected: &Collected<'_>, written: impl FnOnce() -> Option<DateTime<Utc>>) -> Option<Self> {
         let value = |annotation| {
             TIMING
                 .iter()
@@ -55,7 +60,7 @@ impl Restriction {
             })
         };
         let reason = collected.reason.as_deref().map(|reason| excerpt(&plain(reason), LONGEST_REASON).into());
-        Some(Self { rule: rule(), reason })
+        Some(Self { rule: rule(), reason, written: not_before.and_then(|_| written()) })
     }
 
     /// Why it cannot be read; then it holds every CronJob.
@@ -81,6 +86,13 @@ impl Restriction {
     /// The end of a freeze that is not over at `now`.
     pub fn frozen_until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.not_before().filter(|end| *end > now)
+    }
+
+    /// When the freeze began whose end this is, as far as is known. A thaw also writes the bound, and then that is not known. Of two
+    /// freezes one after the other, only the second is.
+    pub fn frozen_since(&self) -> Option<DateTime<Utc>> {
+        let end = self.not_before()?;
+        self.written.filter(|written| end - *written > THAW)
     }
 
     /// The policy of a CronJob with `spec.schedule`, in the place of its own.

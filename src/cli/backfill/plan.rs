@@ -12,11 +12,13 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
+use crate::api::ObjectName;
 use crate::api::backfill::{MOST_SLOTS, Record};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::cli::next::cron_jobs::Given;
 use crate::cli::output::{MOMENT, count};
-use crate::terminal;
+use crate::options::PROGRAM;
+use crate::terminal::{self, shell_word};
 
 /// The most slots in a range.
 const MOST_PLANNED: usize = 50_000;
@@ -105,7 +107,10 @@ pub(crate) fn refusal(cron_job: &CronJob, zone: Zone) -> Option<String> {
         return Some("it is being deleted".to_owned());
     }
     if cron_job.spec.suspend {
-        return Some("it is suspended; resume it first".to_owned());
+        let ObjectName { namespace, name } = &cron_job.name;
+        let by = cron_job.handover.suspended_by();
+        let [namespace, name] = [namespace, name].map(|word| shell_word(word));
+        return Some(format!("it is suspended ({by}); {PROGRAM} resume -n {namespace} {name} resumes it"));
     }
     if cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
         let why = "its concurrencyPolicy is Replace, which says that of several runs only the newest is wanted";

@@ -312,7 +312,7 @@ impl Run<'_> {
         let is_ours = found.as_ref().is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
         let may_have_run = found.is_none() && may_be_lost;
         match found {
-            Some((job, _)) if is_ours => self.track(&job, begun.slot),
+            Some((job, _)) if is_ours => self.track(&job, begun.slot, true),
             _ if may_have_run => {
                 self.tally.unknown += 1;
                 let why = "it may have run: its Job, if there was one, was deleted. --rerun starts it";
@@ -328,7 +328,7 @@ impl Run<'_> {
         let expires = cron_job.spec.job_template.time_to_live();
         let expires = expires.and_then(TimeDelta::try_seconds).and_then(|time| begun.at.checked_add_signed(time));
         // The in-tree controller keeps the history of both, and knows no backfill.
-        let others_prune = matches!(self.in_charge, InCharge::InTree | InCharge::HandedOver);
+        let others_prune = self.in_charge == InCharge::InTree || self.in_charge.is_handed_over();
         others_prune || self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= now)
     }
 
@@ -345,7 +345,7 @@ impl Run<'_> {
             match try_create(self.place.client, &collection, body.clone()).await {
                 Ok(text) => {
                     let (job, _) = decode_job(&text).map_err(|cause| failed(cause.to_string()))?;
-                    self.track(&job, slot);
+                    self.track(&job, slot, false);
                     return Ok(());
                 }
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
@@ -354,7 +354,7 @@ impl Run<'_> {
             match self.place.job(&name).await? {
                 None => {}
                 Some((job, Some(id))) if id == self.next.id => {
-                    self.track(&job, slot);
+                    self.track(&job, slot, false);
                     return Ok(());
                 }
                 Some((job, _)) if self.next.again && has_failed(&job) && job.is_child_of(cron_job) => {
@@ -400,13 +400,14 @@ impl Run<'_> {
         self.is_closed |= !(self.report)(step, &self.tally);
     }
 
-    /// Counts a Job of this backfill as unfinished, until its end.
-    fn track(&mut self, job: &Job, slot: DateTime<Utc>) {
+    /// Counts a Job of this backfill as unfinished, until its end. `was_there` is of one that an earlier process created.
+    fn track(&mut self, job: &Job, slot: DateTime<Utc>, was_there: bool) {
         self.next.created += 1;
         self.tally.begun = self.next.number_begun();
         self.running.insert(job.uid.clone(), (slot, job.name.name.to_string()));
         self.tally.running = self.running.len();
-        self.tell(&Step::Started { slot, job: job.name.name.to_string() });
+        let name = job.name.name.to_string();
+        self.tell(&if was_there { Step::Found { slot, job: name } } else { Step::Started { slot, job: name } });
         let known = self.watch.end_of(&job.uid).or_else(|| job.finished.map(End::from));
         if let Some(end) = known {
             self.ended(&job.uid, end);

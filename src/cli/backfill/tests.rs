@@ -341,11 +341,14 @@ async fn suspension_stops_it_and_the_same_command_continues() {
     };
     let ((answer, _), _) = tokio::join!(cluster.call(&asked), later);
     let error = answer.unwrap_err();
-    assert!(error.contains("it is suspended; resume it first. The same command continues it"), "{error}");
+    assert!(error.contains("it is suspended (spec.suspend); cronjob-controller resume -n default c resumes it. The same command continues it"), "{error}");
     let begun = cluster.backfilled().len();
     assert!(begun < 12);
     let error = cluster.call(&asked).await.0.unwrap_err();
-    assert_eq!(error, "backfill CronJob default/c: it is suspended; resume it first");
+    assert_eq!(
+        error,
+        "backfill CronJob default/c: it is suspended (spec.suspend); cronjob-controller resume -n default c resumes it"
+    );
     suspend(false).await;
     let mut other = request();
     other.question.to = Given::Instant(time("2026-03-02T09:00:00Z"));

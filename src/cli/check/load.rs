@@ -1,7 +1,7 @@
 //! The number of CronJobs that start in each minute.
 //!
 //! Guarantees: every run in the week that begins today is counted, and each CronJob once per minute. Suspended CronJobs are left
-//! out, and so is every `@every`, whose minutes depend on its last run. Pure.
+//! out, those with annotations that cannot be read, and every `@every`, whose minutes depend on its last run. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;

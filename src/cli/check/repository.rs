@@ -52,6 +52,11 @@ pub(super) enum Tool {
 }
 
 impl LeftOut {
+    /// Whether nothing has to be rendered first.
+    pub(super) fn is_rendered(&self) -> bool {
+        self.unrendered.is_empty()
+    }
+
     /// A line for each command that renders something for `reader`, a subcommand.
     pub(crate) fn lines(&self, reader: &str) -> impl Iterator<Item = String> {
         self.unrendered.iter().map(move |Unrendered { tool, files, command }| {

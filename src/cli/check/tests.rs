@@ -682,3 +682,41 @@ fn pod_is_judged_as_the_api_server_judges_it() {
         assert_eq!(found(&with_pod(pod, container)), want, "{sentence}");
     }
 }
+
+/// A Namespace of which the bound cannot be read holds its CronJobs.
+#[test]
+fn cron_job_that_does_not_start_is_not_in_the_load() {
+    let namespace = |not_before: &str| {
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, annotations: {{cronjob-controller.dev/not-before: {not_before}}}}}\n\
+             ---\n"
+        )
+    };
+    let daily = cron_job(BATCH, "a", "schedule: '0 3 * * *'");
+    let spread = daily.replace("name: a, ", "name: a, annotations: {cronjob-controller.dev/spread: soon}, ");
+    for (sentence, text, want) in [
+        ("no bound", daily.clone(), 1),
+        ("a bound", format!("{}{daily}", namespace("'2026-11-01T00:00:00Z'")), 1),
+        ("a bound that cannot be read", format!("{}{daily}", namespace("tomorrow")), 0),
+        ("a policy of its own that cannot be read", spread, 0),
+    ] {
+        let report: serde_json::Value = serde_json::from_str(&render(&judged(&text), Format::Json)).unwrap();
+        assert_eq!(report["load"]["cronJobs"], want, "{sentence}: {report}");
+    }
+}
+
+/// As `kubectl apply -f`, which fails only where there is no object.
+#[test]
+fn report_without_cron_jobs_has_a_remark() {
+    let daily = cron_job(BATCH, "a", "schedule: '0 3 * * *'");
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    for (sentence, text, want) in [
+        ("a CronJob", daily.as_str(), None),
+        ("another object", other, Some(("no CronJob was found to check", false))),
+        ("nothing", "# nothing\n", Some(("no object was found to check", true))),
+        ("what is no object", "kind: 1\n", None),
+    ] {
+        let found = judged(text).nothing();
+        assert_eq!(found.as_ref().map(|(text, is_empty)| (text.as_str(), *is_empty)), want, "{sentence}");
+    }
+}

@@ -64,6 +64,11 @@ impl Timed {
         self.policies.as_ref().map_or(TimeDelta::zero(), PolicyReading::offset)
     }
 
+    /// Whether annotations that cannot be read, of its own or of its Namespace, hold it.
+    pub fn is_held(&self) -> bool {
+        self.policies.as_ref().is_some_and(|policies| policies.policy.is_err())
+    }
+
     /// Whether `spec.schedule` alone decides the slots.
     pub fn is_plain(&self) -> bool {
         self.schedule == self.own

@@ -8,17 +8,24 @@ use schedule::missed::newest_starts;
 
 use super::{Case, LATE_AFTER, MANY, State};
 use crate::api::batch_v1::ConcurrencyPolicy;
-use crate::cli::output::stretch;
+use crate::cli::output::{count, stretch};
 use crate::controller::plan::{Skip, Verdict};
 
 impl Case<'_> {
-    /// The number of runs since the last one that started.
-    pub(super) fn skipped(&self) -> Option<String> {
-        match self.slots_since_the_last().take(MANY + 1).count() {
-            0 => None,
-            1 => Some("1 run was".to_owned()),
-            number if number > MANY => Some(format!("More than {MANY} runs were")),
-            number => Some(format!("{number} runs were")),
+    /// How many runs were skipped since the last one that started, and how many wait for running Jobs to end: a sentence.
+    pub(super) fn skipped_and_waiting(&self) -> Option<String> {
+        let due = self.slots_since_the_last().take(MANY + 1).count();
+        let waiting = self.newest_due(self.most_that_wait()).len().min(due);
+        let waits = if waiting == 1 { "waits" } else { "wait" };
+        match (due - waiting, waiting) {
+            (0, 0) => None,
+            (0, waiting) => Some(format!("{} {waits}.", count(waiting, "run"))),
+            (skipped, waiting) => {
+                let number = if due > MANY { format!("More than {}", MANY - waiting) } else { skipped.to_string() };
+                let runs = if skipped == 1 { "run was" } else { "runs were" };
+                let rest = if waiting > 0 { format!(", and {waiting} {waits}") } else { String::new() };
+                Some(format!("{number} {runs} skipped since{rest}."))
+            }
         }
     }
 
@@ -32,17 +39,31 @@ impl Case<'_> {
 
     /// The slots that are due and whose Jobs start as soon as they can, oldest first: a freeze that begins now ends them.
     pub(in crate::cli) fn waiting_slots(&self) -> Vec<DateTime<Utc>> {
-        let limits = self.cron_job.limits();
-        let most = match self.verdict().0 {
-            State::Starting | State::Overdue => 1,
-            State::Blocked | State::RunStuck => limits.backlog.unwrap_or(1),
-            _ => 0,
-        };
+        match self.verdict().0 {
+            State::Starting | State::Overdue => self.newest_due(1),
+            state => self.slots_that_wait(state),
+        }
+    }
+
+    /// The slots that start when other Jobs have ended, oldest first, in this state by its schedule.
+    pub(in crate::cli) fn slots_that_wait(&self, by_schedule: State) -> Vec<DateTime<Utc>> {
+        match by_schedule {
+            State::Blocked | State::RunStuck => self.newest_due(self.most_that_wait()),
+            _ => Vec::new(),
+        }
+    }
+
+    /// How many slots wait while a run blocks them. With a backlog of none, the newest one does for a minute.
+    pub(super) fn most_that_wait(&self) -> usize {
+        self.cron_job.limits().backlog.unwrap_or(1).max(1)
+    }
+
+    /// The newest slots that are due and within their deadline, oldest first.
+    pub(super) fn newest_due(&self, most: usize) -> Vec<DateTime<Utc>> {
         let (from, until) = (self.last_decided(), self.cron_job.nominal(self.now));
         let deadline = self.cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
         let from = deadline.and_then(|deadline| until.checked_sub_signed(deadline)).map_or(from, |end| end.max(from));
-        let schedule = self.schedule().filter(|_| most > 0);
-        schedule.map(|it| newest_starts(&Evaluation::of(it), from, until, most).into()).unwrap_or_default()
+        self.schedule().map(|it| newest_starts(&Evaluation::of(it), from, until, most).into()).unwrap_or_default()
     }
 
     /// When the oldest run became due that could start, or is blocked.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use schedule::Schedule;
 use serde::Serialize;
 
 use super::{Case, State};
@@ -25,7 +26,7 @@ pub struct NoSuccess {
     pub last: Option<DateTime<Utc>>,
     /// How many runs failed since then, of those whose Jobs still exist.
     pub failures: usize,
-    /// The slots since then, or since its creation; one more than are counted if there are more.
+    /// The slots since then, or since its creation, those of a freeze among them; one more than are counted if there are more.
     pub slots: usize,
 }
 
@@ -43,6 +44,13 @@ impl NoSuccess {
             if self.slots > MOST_SLOTS { format!("more than {MOST_SLOTS} slots") } else { count(self.slots, "slot") };
         format!("{since}{runs} ({slots})")
     }
+}
+
+/// The slots of a schedule after a time up to the newest one that started, one more than [`MOST_SLOTS`] at most.
+fn slots_between(schedule: Option<&Schedule>, from: DateTime<Utc>, until: Option<DateTime<Utc>>) -> usize {
+    let (Some(schedule), Some(until)) = (schedule, until) else { return 0 };
+    let slots = std::iter::successors(schedule.next_after(from), |slot| schedule.next_after(*slot));
+    slots.take_while(|slot| *slot <= until).take(MOST_SLOTS + 1).count()
 }
 
 impl Case<'_> {
@@ -86,14 +94,7 @@ impl Case<'_> {
         let from = last.unwrap_or(self.cron_job.creation_timestamp);
         let failures =
             self.children().filter(|job| job.slot_of(self.cron_job).is_some() && self.is_unredeemed(job)).count();
-        NoSuccess { last, failures, slots: self.slots_between(from, self.last_slot()) }
-    }
-
-    /// The slots after a time up to the newest one that started, one more than [`MOST_SLOTS`] at most.
-    fn slots_between(&self, from: DateTime<Utc>, until: Option<DateTime<Utc>>) -> usize {
-        let (Some(schedule), Some(until)) = (self.schedule(), until) else { return 0 };
-        let slots = std::iter::successors(schedule.next_after(from), |slot| schedule.next_after(*slot));
-        slots.take_while(|slot| *slot <= until).take(MOST_SLOTS + 1).count()
+        NoSuccess { last, failures, slots: slots_between(self.own_schedule(), from, self.last_slot()) }
     }
 
     /// What is said of a CronJob that is not held and for which nothing is late: `words` unless its runs fail or do not end.
@@ -110,6 +111,9 @@ impl Case<'_> {
         if let Some(text) = self.never_ends() {
             return (State::NeverEnds, format!("{text} {next}"));
         }
+        if let Some(text) = self.piles_up() {
+            return (State::PilesUp, format!("{text} {next}"));
+        }
         (state, words)
     }
 
@@ -119,7 +123,8 @@ impl Case<'_> {
         let running = self.running().into_iter().find(|job| job.slot_of(self.cron_job).is_some())?;
         let ended = self.children().filter_map(|job| job.ended()).max().max(self.cron_job.status.last_successful_time);
         let from = ended.unwrap_or(self.cron_job.creation_timestamp);
-        let slots = self.slots_between(from, self.last_slot());
+        // Slots of a freeze deleted no run.
+        let slots = slots_between(self.schedule(), from, self.last_slot());
         (replaces && slots >= UNENDED).then(|| {
             let slots = if slots > MOST_SLOTS { format!("more than {MOST_SLOTS} slots") } else { count(slots, "slot") };
             format!(

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use schedule::missed::newest_start;
 use schedule::{Evaluation, Zone};
@@ -21,6 +21,8 @@ use crate::cli::restrictions::why;
 use crate::controller::plan::{Skip, Verdict};
 use crate::controller::reconcile::{is_too_late, old_at};
 
+/// Why a run waits for the earlier one.
+pub(super) const FORBIDS: &str = "concurrencyPolicy is Forbid";
 /// Why a run waits for the Job that it replaces.
 pub(super) const REPLACES: &str =
     "a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits)";
@@ -62,7 +64,7 @@ pub(in crate::cli) fn some_of(names: impl Iterator<Item = String>, count: usize)
 
 /// What a suspended CronJob does when it is resumed. Times are for people.
 pub(in crate::cli) enum Resumption {
-    /// It starts this missed run at once.
+    /// It starts this run, which came due in the suspension, at once.
     Starts(String),
     /// It waits for this run.
     Waits(String),
@@ -116,7 +118,7 @@ impl Case<'_> {
     pub(super) fn suspended(&self) -> String {
         let resumed = self.rehearse(|cron_job| resume(cron_job, self.now), &self.facts.jobs, self.now);
         let then = match self.what_follows(&resumed) {
-            Resumption::Starts(slot) => format!("the missed run of {slot} would start at once"),
+            Resumption::Starts(slot) => format!("the run of {slot} would start at once"),
             Resumption::Waits(next) => format!("it would run at {next}"),
             Resumption::Never => "it would not run either".to_owned(),
         };
@@ -150,6 +152,24 @@ impl Case<'_> {
     pub(super) fn at_limit(&self) -> String {
         let limit = self.cron_job.limits().max_concurrent.unwrap_or_default();
         format!("{MAX_CONCURRENT} is {limit}")
+    }
+
+    /// A Job that ran when a slot came and until its deadline passed, if that kept the slot from starting, and by which rule.
+    pub(super) fn kept_until_too_late(&self, slot: DateTime<Utc>) -> Option<(String, String)> {
+        let (cron_job, limit) = (self.cron_job, self.cron_job.limits().max_concurrent);
+        let rule = match limit {
+            Some(_) => self.at_limit(),
+            None => (cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid).then(|| FORBIDS.to_owned())?,
+        };
+        let (due, seconds) = (cron_job.due(slot), cron_job.spec.starting_deadline_seconds?);
+        let end = due.checked_add_signed(TimeDelta::try_seconds(seconds)?)?;
+        let ran = |job: &&Arc<Job>| {
+            let is_over = job.finished.is_some() && job.ended().is_none_or(|ended| ended < end);
+            job.creation_timestamp <= due && !is_over && (limit.is_some() || !job.of_backfill)
+        };
+        let blockers: Vec<&Arc<Job>> = self.children().filter(ran).collect();
+        let is_blocked = blockers.len() >= limit.unwrap_or(1);
+        blockers.first().filter(|_| is_blocked).map(|job| (job.name.name.to_string(), rule))
     }
 
     pub(super) fn paused(&self) -> String {

@@ -1,6 +1,7 @@
 //! Which controller runs a CronJob, as far as the cluster says.
 //!
-//! Guarantees: a CronJob that is handed over is this controller's. Of any other, the newest write to its status says whose it is,
+//! Guarantees: a CronJob that is handed over is this controller's, unless this controller is known to manage all others alone. Of any
+//! other, the newest write to its status says whose it is,
 //! unless the object was edited since; then the leases say, and the handover annotation where they leave it open. A CronJob that the
 //! in-tree controller runs has no policies, because that controller reads none. Where nothing says, or no lease of that controller
 //! is held, that is said. Pure.
@@ -9,6 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::lease::{ControllerLease, Leases};
+use super::read::Said;
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
@@ -25,6 +27,8 @@ pub enum InCharge {
     Own,
     /// This one, with `--manage=annotated`.
     HandedOver,
+    /// None: it is handed over, and this one runs with `--manage=all`.
+    NotManaged,
     /// The one in kube-controller-manager.
     InTree,
     /// Nothing says; what is told holds for this one.
@@ -62,14 +66,15 @@ impl InCharge {
 
     /// Which controller runs the CronJob. `in_tree_wrote` is what its status says.
     pub fn of(cron_job: &CronJob, handed_over: bool, in_tree_wrote: Option<bool>, leases: &Leases) -> Self {
+        let (kind, namespace) = (cron_job.controller_kind, &*cron_job.name.namespace);
         if handed_over {
-            return Self::HandedOver;
+            let is_left_out = leases.manage(kind, namespace) == Some(Manage::All);
+            return if is_left_out { Self::NotManaged } else { Self::HandedOver };
         }
         if !cron_job.controller_kind.is_in_tree {
             return Self::Own;
         }
         let is_half_handed_over = cron_job.handover.managed;
-        let (kind, namespace) = (cron_job.controller_kind, &*cron_job.name.namespace);
         let is_in_tree =
             in_tree_wrote.or_else(|| match (leases.are_held(kind, namespace), leases.manage(kind, namespace)) {
                 // It runs only what is handed over.
@@ -86,9 +91,20 @@ impl InCharge {
         }
     }
 
-    /// Whether a controller with `--manage=annotated` runs it.
+    /// The same where a Lease does not say what its controller manages, and a Warning of that controller since the last run does.
+    #[must_use]
+    pub fn warned(self, cron_job: &CronJob, leases: &Leases, warnings: &[Said]) -> Self {
+        let is_said = leases.manage(cron_job.controller_kind, &cron_job.name.namespace).is_some();
+        let is_warning = |warning: &Said| {
+            warning.reason == "HandedOver" && cron_job.status.last_schedule_time.is_none_or(|last| last < warning.time)
+        };
+        let is_left_out = self == Self::HandedOver && !is_said && warnings.iter().any(is_warning);
+        if is_left_out { Self::NotManaged } else { self }
+    }
+
+    /// Whether it is handed over, so that only a controller with `--manage=annotated` runs it.
     pub fn is_handed_over(self) -> bool {
-        self == Self::HandedOver
+        matches!(self, Self::HandedOver | Self::NotManaged)
     }
 
     /// In a column of a table.
@@ -96,6 +112,7 @@ impl InCharge {
         match self {
             Self::Own => PROGRAM,
             Self::HandedOver => "handed over",
+            Self::NotManaged => "none",
             Self::InTree => "in-tree",
             Self::Unknown => "not known",
         }
@@ -113,7 +130,7 @@ impl InCharge {
 
     /// Whether it is known which controller runs it, and nothing says that the controller does not run at `now`.
     pub fn is_running(self, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> bool {
-        self != Self::Unknown && self.ended(lease, now).is_none()
+        !matches!(self, Self::Unknown | Self::NotManaged) && self.ended(lease, now).is_none()
     }
 
     /// A sentence about who runs it at `now`. `lease` is that of its controller.
@@ -125,6 +142,9 @@ impl InCharge {
             (Self::Own, Some(ended)) => format!("{PROGRAM} ran it, and {ended}."),
             (Self::HandedOver, None) => format!("It is handed over: {PROGRAM} runs it."),
             (Self::HandedOver, Some(ended)) => format!("It is handed over to {PROGRAM}, and {ended}."),
+            (Self::NotManaged, _) => format!(
+                "No controller runs it: it is handed over ({MANAGED_ANNOTATION}), and {PROGRAM} runs with --manage=all."
+            ),
             (Self::InTree, None) if cron_job.handover.managed => format!("The in-tree controller runs it: {half}."),
             (Self::InTree, None) => "The in-tree controller runs it.".to_owned(),
             (Self::InTree, Some(ended)) => format!("The in-tree controller ran it, and {ended}."),

@@ -270,7 +270,10 @@ pub async fn read(
     let about = format!("&fieldSelector=involvedObject.uid={},type=Warning", cron_job.uid);
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
     let warnings = warnings.map(said).map_err(|error| error.to_string());
-    let (in_charge, lease) = find_in_charge(client, &mut cron_job, &text, flags).await;
+    let leases = read_leases(client).await;
+    let in_charge = InCharge::take(&mut cron_job, &text, &leases, flags);
+    let in_charge = in_charge.warned(&cron_job, &leases, warnings.as_deref().unwrap_or_default());
+    let lease = lease_of(&leases, &cron_job, in_charge);
     let restrictions = Restrictions::read(client, Some(namespace)).await;
     let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
     Ok(Facts { cron_job, in_charge, jobs, warnings, lease, namespace_unread: restrictions.unread })

@@ -41,12 +41,26 @@ impl Explanation {
             State::Frozen => {
                 Some(("It goes on when its namespace is thawed.".to_owned(), format!("{program} thaw {place}")))
             }
-            State::Blocked | State::RunStuck => end("The run that is due starts when that Job is gone."),
+            State::Blocked | State::RunStuck if self.starts_when_free => {
+                end("The run that is due starts when that Job is gone.")
+            }
+            State::Blocked | State::RunStuck => {
+                let what = "No run that is due starts when that Job is gone. See what it does.".to_owned();
+                Some((what, format!("kubectl describe {noun} {place} {}", active.as_ref()?)))
+            }
+            State::NoController => {
+                let what = "A controller runs it once it is taken back.".to_owned();
+                Some((what, format!("{program} migrate takeback {place} {name}")))
+            }
             State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
             State::Paused => run("It goes on when a run succeeds. Once the cause is mended, start one now."),
             State::NeverEnds => {
                 edit("A run ends if the next one waits for it: set concurrencyPolicy to Forbid, or run it less often.")
             }
+            State::PilesUp => edit(
+                "The pile ends if a run waits for those before it: set concurrencyPolicy to Forbid, or the annotation \
+                 cronjob-controller.dev/max-concurrent, or run it less often.",
+            ),
             State::UnparseableSchedule => edit("It runs when its schedule can be read."),
             State::UnknownTimeZone => edit("It runs when spec.timeZone is a time zone."),
             State::BadPolicy => edit("It runs when its annotations can be read."),

@@ -17,6 +17,8 @@ pub enum State {
     UnknownTimeZone,
     /// `spec.suspend` is true, or the annotation in its place.
     Suspended,
+    /// It is handed over, and the controller manages all CronJobs but those.
+    NoController,
     /// `spec.schedule` cannot be parsed.
     UnparseableSchedule,
     /// A policy annotation cannot be read, or cannot be combined with another setting.
@@ -43,6 +45,8 @@ pub enum State {
     Failing,
     /// Under Replace, each run is deleted before it ends.
     NeverEnds,
+    /// Under Allow, more Jobs run at each start than at the one before.
+    PilesUp,
     /// Nothing is due until the next run.
     Waiting,
 }
@@ -59,6 +63,8 @@ pub enum Urgency {
     Blocked,
     /// The last run that ended failed, or none ends.
     Failed,
+    /// Its runs pile up.
+    Growing,
     /// It runs on schedule.
     Fine,
     /// A user has stopped it.
@@ -72,10 +78,12 @@ impl State {
             Self::Overdue | Self::NotStarted => Urgency::Overdue,
             Self::Blocked | Self::RunStuck => Urgency::Blocked,
             Self::Failing | Self::NeverEnds => Urgency::Failed,
+            Self::PilesUp => Urgency::Growing,
             Self::Starting | Self::Waiting => Urgency::Fine,
             Self::Suspended | Self::BeingDeleted | Self::Frozen => Urgency::Stopped,
             Self::UnknownTimeZone
             | Self::UnparseableSchedule
+            | Self::NoController
             | Self::BadPolicy
             | Self::NeverFires
             | Self::Paused
@@ -91,6 +99,7 @@ impl State {
             Self::Frozen => "frozen",
             Self::UnknownTimeZone => "unknown time zone",
             Self::Suspended => "suspended",
+            Self::NoController => "no controller",
             Self::UnparseableSchedule => "bad schedule",
             Self::BadPolicy => "bad policy",
             Self::NeverFires => "never runs",
@@ -104,6 +113,7 @@ impl State {
             Self::NotStarted => "not started",
             Self::Failing => "failing",
             Self::NeverEnds => "never ends",
+            Self::PilesUp => "piles up",
             Self::Waiting => "on schedule",
         }
     }

@@ -234,20 +234,21 @@ fn policies_that_hold_a_run_are_explained() {
         change
     };
     let runs = "It is blocked: Job nightly-29917560 has been running for 3d08h, and ";
-    let then = "3 runs were skipped since. If that Job ended now, the run of";
+    let then = "2 runs were skipped since, and 1 waits. If that Job ended now, the run of";
+    let two = "1 run was skipped since, and 2 wait. If that Job ended now, the run of";
     let (at_limit, waits, replaces) = (
         format!(
             "{runs}cronjob-controller.dev/max-concurrent is 1. {then} Sun 2026-11-22 02:00:00 +00:00 would start at once."
         ),
-        format!("{runs}concurrencyPolicy is Forbid. {then} Sat 2026-11-21 02:00:00 +00:00 would start at once."),
+        format!("{runs}concurrencyPolicy is Forbid. {two} Sat 2026-11-21 02:00:00 +00:00 would start at once."),
         format!(
             "{runs}a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits). {then} Sun \
              2026-11-22 02:00:00 +00:00 would start at once."
         ),
     );
     let running = || vec![job(thursday, "cj", None)];
-    let blocked = "It is blocked: Job nightly-29917560 has been running for 3d00h, and concurrencyPolicy is Forbid. 3 runs were \
-                   skipped since. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would start at once.";
+    let blocked = "It is blocked: Job nightly-29917560 has been running for 3d00h, and concurrencyPolicy is Forbid. 2 runs were \
+                   skipped since, and 1 waits. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would start at once.";
     let rows: Vec<Row> = vec![
         (
             "as many as may run",
@@ -256,7 +257,7 @@ fn policies_that_hold_a_run_are_explained() {
             NOW,
             State::Blocked,
             &at_limit,
-            Some("is skipped if Job nightly-29917560 still runs"),
+            Some("waits if Job nightly-29917560 still runs"),
         ),
         (
             "two wait",
@@ -293,7 +294,7 @@ fn policies_that_hold_a_run_are_explained() {
             "2026-11-22T02:00:30Z",
             State::Blocked,
             blocked,
-            Some("is skipped if Job nightly-29917560 still runs"),
+            Some("waits for at most 1m00s (cronjob-controller.dev/backlog) if Job nightly-29917560 still runs"),
         ),
         (
             "it is too late",
@@ -303,7 +304,7 @@ fn policies_that_hold_a_run_are_explained() {
             State::Waiting,
             "The run of Sun 2026-11-22 02:00:00 +00:00 was passed over: runs kept it from starting for 60 s \
              (cronjob-controller.dev/backlog). It waits for the next run.",
-            Some("is skipped if Job nightly-29917560 still runs"),
+            Some("waits for at most 1m00s (cronjob-controller.dev/backlog) if Job nightly-29917560 still runs"),
         ),
     ];
     check(rows);
@@ -472,12 +473,12 @@ fn reason_that_prevents_every_run_comes_first() {
             None,
         ),
         (
-            "suspended, with a run missed meanwhile",
+            "suspended, with a run that came due meanwhile",
             json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": "2026-11-20T02:00:00Z"}}),
             vec![],
             NOW,
             State::Suspended,
-            "It does not run: it is suspended (spec.suspend). If it were resumed now, the missed run of \
+            "It does not run: it is suspended (spec.suspend). If it were resumed now, the run of \
              Sun 2026-11-22 02:00:00 +00:00 would start at once.",
             None,
         ),
@@ -516,8 +517,13 @@ fn due_run_that_does_not_start_has_a_reason() {
     let unstarted = json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
     let mut too_late = unstarted.clone();
     merge_patch(&mut too_late, &json!({"spec": {"startingDeadlineSeconds": 600}}));
+    let mut forbid_too_late = too_late.clone();
+    merge_patch(&mut forbid_too_late, &json!({"spec": {"concurrencyPolicy": "Forbid"}}));
+    let mut ended_late = Job::clone(&job("2026-11-21T02:00:00Z", "cj", Some("Complete")));
+    ended_late.completion_time = Some(instant("2026-11-22T03:00:00Z"));
+    let ended_late = Arc::new(ended_late);
     let blocked = "It is blocked: Job nightly-29917560 has been running for 3d08h, and concurrencyPolicy is \
-                   Forbid. 3 runs were skipped since. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would \
+                   Forbid. 2 runs were skipped since, and 1 waits. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would \
                    start at once";
     let blocked_until = format!("{blocked} (until Sun 2026-11-22 12:00:00 +00:00, its startingDeadlineSeconds).");
     let blocked = format!("{blocked}.");
@@ -529,7 +535,7 @@ fn due_run_that_does_not_start_has_a_reason() {
             NOW,
             State::Blocked,
             &blocked,
-            Some("is skipped if Job nightly-29917560 still runs"),
+            Some("waits if Job nightly-29917560 still runs"),
         ),
         (
             "with a starting deadline that still leaves time",
@@ -538,7 +544,7 @@ fn due_run_that_does_not_start_has_a_reason() {
             NOW,
             State::Blocked,
             &blocked_until,
-            Some("is skipped if Job nightly-29917560 still runs"),
+            Some("waits for at most 10h00m (spec.startingDeadlineSeconds) if Job nightly-29917560 still runs"),
         ),
         (
             "past its deadline",
@@ -548,6 +554,25 @@ fn due_run_that_does_not_start_has_a_reason() {
             State::Waiting,
             "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start within 600 s \
              (spec.startingDeadlineSeconds). It waits for the next run.",
+            Some("starts Job nightly-29923320"),
+        ),
+        (
+            "past its deadline, and a run is under way",
+            forbid_too_late.clone(),
+            vec![job("2026-11-21T02:00:00Z", "cj", None)],
+            NOW,
+            State::Blocked,
+            "It is blocked: Job nightly-29920440 has been running for 1d08h, and concurrencyPolicy is Forbid. 1 run was skipped since.",
+            Some("waits for at most 10m00s (spec.startingDeadlineSeconds) if Job nightly-29920440 still runs"),
+        ),
+        (
+            "past its deadline, until which a run kept it from starting",
+            forbid_too_late,
+            vec![ended_late],
+            NOW,
+            State::Waiting,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was skipped: Job nightly-29920440 ran, concurrencyPolicy is Forbid, and it \
+             did not end within 600 s (spec.startingDeadlineSeconds). It waits for the next run.",
             Some("starts Job nightly-29923320"),
         ),
         (
@@ -654,7 +679,7 @@ fn next_run_is_described_with_its_effect() {
             NOW,
             State::Waiting,
             well,
-            Some("is skipped if Job nightly-29921880 still runs"),
+            Some("waits if Job nightly-29921880 still runs"),
         ),
         (
             "under Replace",
@@ -963,14 +988,14 @@ fn answer_comes_before_the_details() {
         [
             "CronJob shop/nightly: It is not known which controller runs it. What follows holds if cronjob-controller does. It is \
              blocked: Job nightly-29917560 has been running for 3d08h, and \
-             concurrencyPolicy is Forbid. 3 runs were skipped since. If that Job ended now, the run of Sun 2026-11-22 \
+             concurrencyPolicy is Forbid. 2 runs were skipped since, and 1 waits. If that Job ended now, the run of Sun 2026-11-22 \
              03:00:00 +01:00 would start at once.",
             "",
             "Schedule:       0 3 * * * in Europe/Berlin",
             "Last run:       Thu 2026-11-19 03:00:00 +01:00, 3d08h ago: nightly-29917560 has been running for 3d08h",
             "Last success:   Wed 2026-11-18 03:01:00 +01:00, 4d07h ago",
             "Running:        nightly-29917560, for 3d08h",
-            "Next run:       Mon 2026-11-23 03:00:00 +01:00, in 16h00m: is skipped if Job nightly-29917560 still runs",
+            "Next run:       Mon 2026-11-23 03:00:00 +01:00, in 16h00m: waits if Job nightly-29917560 still runs",
             "",
             "The run that is due starts when that Job is gone.",
             "  kubectl delete job -n shop nightly-29917560",
@@ -1303,6 +1328,7 @@ fn a_run_that_is_over_its_stuck_after_is_more_than_a_blocked_one() {
 fn each_state_that_needs_attention_names_one_command() {
     let today = "2026-11-22T02:00:00Z";
     let forbid = json!({"spec": {"concurrencyPolicy": "Forbid", "schedule": "0 * * * *"}, "status": {"lastScheduleTime": today, "active": [active(today)]}});
+    let forbid_every_hour = forbid.clone();
     let unstarted = Arc::new(Job { start_time: None, ..Job::clone(&job(today, "cj", None)) });
     let rows: Vec<Told<'_, Option<&str>>> = vec![
         ("waits", json!({}), vec![job(today, "cj", Some("Complete"))], State::Waiting, None),
@@ -1319,6 +1345,13 @@ fn each_state_that_needs_attention_names_one_command() {
             vec![job(today, "cj", None)],
             State::Blocked,
             Some("kubectl delete job -n shop nightly-29921880"),
+        ),
+        (
+            "blocked, and the run that is due starts no more",
+            merged(forbid_every_hour, &json!({"spec": {"startingDeadlineSeconds": 10}})),
+            vec![job(today, "cj", None)],
+            State::Blocked,
+            Some("kubectl describe job -n shop nightly-29921880"),
         ),
         (
             "suspended",
@@ -1350,11 +1383,117 @@ fn each_state_that_needs_attention_names_one_command() {
         ),
     ];
     for (sentence, change, jobs, state, command) in rows {
-        let told = explained(&change, jobs, NOW);
+        let told = explained(&change, jobs, "2026-11-22T10:00:30Z");
         let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
         assert_eq!((told.state, remedy.as_deref()), (state, command), "{sentence}");
     }
     let hostile = json!({"metadata": {"name": "a; rm -rf /"}, "spec": {"schedule": "x"}});
     let remedy = explained(&hostile, vec![], NOW).remedy("kubectl cronjob", " --context=a").unwrap();
     assert_eq!(remedy.command, "kubectl edit cronjob -n shop 'a; rm -rf /' --context=a");
+}
+
+/// Each minute a Job starts that runs for ten; it is five seconds past ten.
+#[test]
+fn runs_of_which_more_are_unfinished_at_each_start_pile_up() {
+    let minutely = |change: Value| {
+        let base = json!({
+            "metadata": {"creationTimestamp": "2026-11-22T09:00:30Z"},
+            "spec": {"schedule": "* * * * *"},
+            "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"},
+        });
+        merged(base, &change)
+    };
+    let run = |minute: u32| job(&format!("2026-11-22T09:{minute:02}:00Z"), "cj", None);
+    let newest = || job("2026-11-22T10:00:00Z", "cj", None);
+    let running = |minutes: std::ops::Range<u32>| minutes.map(run).chain([newest()]).collect::<Vec<_>>();
+    let ended = |minute: u32, end: &str| {
+        let mut job = Job::clone(&job(&format!("2026-11-22T09:{minute:02}:00Z"), "cj", Some("Complete")));
+        job.completion_time = Some(instant(end));
+        (job.succeeded, Arc::new(job)).1
+    };
+    let succeeded = json!({"status": {"lastSuccessfulTime": "2026-11-22T09:59:50Z"}});
+    let policy = |policy: &str| json!({"spec": {"concurrencyPolicy": policy}});
+    let by_hand = |minute: u32| {
+        let mut job = Job::clone(&run(minute));
+        job.of_backfill = true;
+        Arc::new(job)
+    };
+    let rows: Vec<Told<'_, &str>> = vec![
+        (
+            "more at each of three starts",
+            json!({}),
+            running(57..60),
+            State::PilesUp,
+            "Its Jobs pile up: 4 Jobs have not ended, and at each of the last 3 starts there were more than at the one before. The \
+             oldest, Job nightly-29922357, has been running for 3m05s. It waits for the next run.",
+        ),
+        ("more at two starts", json!({}), running(58..60), State::Waiting, ""),
+        (
+            "as many at each",
+            json!({}),
+            [vec![ended(57, "2026-11-22T09:59:30Z")], running(58..60)].concat(),
+            State::Waiting,
+            "",
+        ),
+        (
+            "one has ended since the last start",
+            json!({}),
+            [vec![ended(56, "2026-11-22T10:00:03Z")], running(57..60)].concat(),
+            State::Waiting,
+            "",
+        ),
+        ("one ended that was deleted", succeeded, running(57..60), State::Waiting, ""),
+        ("no failed one is kept", json!({"spec": {"failedJobsHistoryLimit": 0}}), running(57..60), State::Waiting, ""),
+        ("those of a backfill", json!({}), (57..60).map(by_hand).chain([newest()]).collect(), State::Waiting, ""),
+        ("under Replace", policy("Replace"), running(57..60), State::NeverEnds, ""),
+    ];
+    for (sentence, change, jobs, state, why) in rows {
+        let told = explained(&minutely(change), jobs, "2026-11-22T10:00:05Z");
+        assert_eq!(told.state, state, "{sentence}: {}", told.why);
+        assert!(told.why.starts_with(why), "{sentence}: {}", told.why);
+    }
+    let told = explained(&minutely(json!({})), running(40..60), "2026-11-22T10:00:05Z");
+    assert!(told.why.contains("21 Jobs have not ended, and at each of the last more than 19 starts"), "{}", told.why);
+    let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
+    assert_eq!(remedy.as_deref(), Some("kubectl edit cronjob -n shop nightly"));
+    let last = merged(minutely(json!({})), &json!({"status": {"lastSuccessfulTime": "2026-11-22T09:30:00Z"}}));
+    let failed = job("2026-11-22T09:56:00Z", "cj", Some("Failed"));
+    let told = explained(&last, [vec![failed], running(57..60)].concat(), "2026-11-22T10:00:05Z");
+    assert_eq!(told.state, State::Failing, "a failure comes first: {}", told.why);
+}
+
+/// The Lease says what the controller manages, or a Warning of the controller does where the Lease leaves it out.
+#[test]
+fn handed_over_cron_job_that_no_controller_runs_needs_attention() {
+    let managed = json!({"metadata": {"annotations": {"cronjob-controller.dev/managed": "true"}}});
+    let facts = Facts { in_charge: InCharge::NotManaged, ..facts(&managed, vec![]) };
+    let told = explain(&facts, Zone::UTC, instant(NOW));
+    assert_eq!((told.state, told.state.urgency()), (State::NoController, Urgency::Stuck));
+    assert_eq!(
+        told.summary,
+        "No controller runs it: it is handed over (cronjob-controller.dev/managed), and cronjob-controller runs with --manage=all. \
+         No run starts until it is taken back, or a controller runs with --manage=annotated."
+    );
+    let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
+    assert_eq!(remedy.as_deref(), Some("kubectl cronjob migrate takeback -n shop nightly"));
+    assert!(told.next_run.is_none());
+    let suspended = merged(managed, &json!({"spec": {"suspend": true}}));
+    let facts = Facts { in_charge: InCharge::NotManaged, ..self::facts(&suspended, vec![]) };
+    assert_eq!(explain(&facts, Zone::UTC, instant(NOW)).state, State::Suspended, "a user has stopped it");
+}
+
+/// The last success was on the 19th. A freeze ended on the 22nd at one o'clock, and the run after it failed.
+#[test]
+fn slots_of_a_freeze_count_among_those_without_a_success() {
+    let change =
+        json!({"status": {"lastScheduleTime": "2026-11-22T02:00:00Z", "lastSuccessfulTime": "2026-11-19T02:01:00Z"}});
+    let failed = job("2026-11-22T02:00:00Z", "cj", Some("Failed"));
+    let mut restrictions = crate::cli::restrictions::Restrictions::default();
+    let metadata = json!({
+        "name": "shop", "uid": "", "annotations": {"cronjob-controller.dev/not-before": "2026-11-22T01:00:00Z"},
+    });
+    restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
+    let cron_job = restrictions.applied(cron_job(&change), InCharge::Own);
+    let told = explain(&Facts::of(cron_job, InCharge::Own, vec![failed]), Zone::UTC, instant(NOW));
+    assert!(told.why.starts_with("No success for 3d07h, at least 1 failed run (3 slots): "), "{}", told.why);
 }

@@ -101,7 +101,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     assert_eq!(
         findings.lines(),
         [
-            "1 of 3 CronJobs need attention, the worst first, 1 suspended, frozen or being deleted.".to_owned(),
+            "1 of 3 CronJobs needs attention, 1 suspended, frozen or being deleted.".to_owned(),
             String::new(),
             format!(
                 "CronJob default/nightly (failing): It is not known which controller runs it. What follows holds if \

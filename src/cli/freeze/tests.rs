@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use apimachinery::clock::TestClock;
-use apiserver::{ApiServer, Config, kinds};
+use apiserver::{ApiServer, Config, discovery, kinds};
 
 use super::*;
 use crate::api::crd;
@@ -77,14 +77,14 @@ async fn freeze_writes_the_annotations_and_says_what_it_holds() {
         format!(
             "Namespace shop {verb} frozen until Sun 2026-12-20 00:00:00 +00:00: \"release week\".\n\
              Of 1 CronJob, these runs {held}:\n  moved: 5 runs, the first of 2026-12-18T18:00:00Z\n\
-             Not held, because the in-tree controller runs them: reverted.\n\
-             Held only if this controller runs them, which nothing shows: plain."
+             Not frozen, because the in-tree controller runs them: reverted.\n\
+             Frozen only if this controller runs them, which nothing shows: plain."
         )
     };
     let dry = Request { dry_run: true, ..request.clone() };
-    assert_eq!(set(&client, Some("shop"), &dry, NOW).await, (want("would be", "would be held"), true));
+    assert_eq!(set(&client, Some("shop"), &dry, NOW).await, (want("would be", "would be frozen"), true));
     assert_eq!(annotations(&client, "shop").await, [Value::Null, Value::Null], "nothing was written");
-    assert_eq!(set(&client, Some("shop"), &request, NOW).await, (want("is", "are held"), true));
+    assert_eq!(set(&client, Some("shop"), &request, NOW).await, (want("is", "are frozen"), true));
     assert_eq!(annotations(&client, "shop").await, [json!(until), json!("release week")]);
     let shorter = freeze(Until::In(TimeDelta::minutes(90)), None);
     let (text, _) = set(&client, Some("shop"), &shorter, NOW).await;
@@ -178,7 +178,7 @@ async fn thaw_sets_the_bound_to_the_present_second() {
         let path = "/api/v1/namespaces/shop";
         cluster::try_patch(&client, path, &json!({"metadata": {"annotations": before}})).await.unwrap();
         let text = "Namespace shop is thawed: no run that was due before now starts. Leave cronjob-controller.dev/not-before until \
-                    each CronJob has run: without it, the newest run that the freeze held starts.";
+                    each CronJob has run: without it, the newest frozen run starts.";
         assert_eq!(set(&client, Some("shop"), &thaw(), NOW).await, (format!("{text}{more}"), true), "{sentence}");
         assert_eq!(annotations(&client, "shop").await, [json!("2026-12-18T12:00:01Z"), reason], "{sentence}");
     }
@@ -232,7 +232,8 @@ async fn freeze_holds_the_cron_jobs_of_every_kind() {
     let clock = TestClock::new(instant(NOW));
     let mut resources = kinds::all();
     resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
-    let server = ApiServer::new(Config::new(clock, resources));
+    let config = Config { discovery: Some(discovery::respond), ..Config::new(clock, resources) };
+    let server = ApiServer::new(config);
     let (client, wire) = (server.client(), Wire::new());
     let spec = |template: Value| json!({"schedule": "0 */6 * * *", "jobTemplate": template});
     let template = json!({"spec": {"template": {"spec": {
@@ -261,7 +262,7 @@ async fn freeze_holds_the_cron_jobs_of_every_kind() {
     ];
     for (kind, first, second) in rows {
         let want = [
-            "Of 2 CronJobs, these runs would be held:".to_owned(),
+            "Of 2 CronJobs, these runs would be frozen:".to_owned(),
             format!("{first}{runs}"),
             format!("{second}{runs}"),
         ];
@@ -276,6 +277,29 @@ async fn freeze_holds_the_cron_jobs_of_every_kind() {
     let group = ControllerKind::ApiExample.parent.group;
     let want = format!("Not counted, because it cannot be read: ApiExample.{group}: apiexamples is forbidden");
     assert_eq!((found.len(), found.last()), (4, Some(&want)));
+}
+
+/// RBAC refuses a kind before the API server looks whether it serves it.
+#[tokio::test]
+async fn kind_that_is_not_installed_is_not_said_to_be_unreadable() {
+    for (sentence, is_installed, unread) in [("installed", true, 1), ("not installed", false, 0)] {
+        let mut resources = kinds::all();
+        let custom = crd::all();
+        let custom = custom.iter().filter(|_| is_installed).map(|definition| kinds::custom(definition).unwrap());
+        resources.extend(custom);
+        let config = Config::new(TestClock::new(instant(NOW)), resources);
+        let server = ApiServer::new(Config { discovery: Some(discovery::respond), ..config });
+        let wire = Wire::new();
+        wire.judge(|ask| match &*ask.resource {
+            "apiexamples" => Fate::Denied(403, "Forbidden", "apiexamples is forbidden"),
+            _ => Fate::Pass,
+        });
+        let refused = client::on_service(wire.around(server.into_service()));
+        let (flags, now) = (ControllerFlags::default(), (instant(NOW), Instant::now()));
+        let (kind, request) = (ControllerKind::CronJob, freeze(at("2026-12-20T00:00:00Z"), None));
+        let outcome = set_frozen_with(&refused, kind, Some("default"), &request, &flags, now).await.unwrap();
+        assert_eq!(outcome.not_read.len(), unread, "{sentence}: {:?}", outcome.not_read);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,6 @@ use crate::cli::forecast::Durations;
 use crate::cli::output::{MOMENT, Report, count, stretch};
 use crate::cli::restrictions::unread;
 use crate::cli::slots::{Fate, History, Judged, LATE, RunResult};
-use crate::controller::plan::Skip;
 use crate::terminal;
 
 /// The hours on the clock at which a night begins and ends.
@@ -45,10 +44,12 @@ pub(crate) struct Night {
     cut: usize,
     failed: Part,
     missed: Part,
-    /// CronJobs that had slots, of which none started; suspended ones are not among them.
+    /// CronJobs that had slots, of which none started; those that were suspended or frozen are not among them.
     never_ran: Part,
     late: Part,
     skipped: Part,
+    /// CronJobs that were suspended or frozen when slots came.
+    stopped: Part,
     /// The longest runs.
     longest: Part,
     /// Why what their Namespaces say is not known.
@@ -105,7 +106,8 @@ impl Night {
         for known in known {
             night.add(known.borrow(), local, zone, (from, to, now));
         }
-        for part in [&mut night.failed, &mut night.missed, &mut night.never_ran, &mut night.skipped] {
+        for part in [&mut night.failed, &mut night.missed, &mut night.never_ran, &mut night.skipped, &mut night.stopped]
+        {
             part.finish(MOST, |entry| entry.slots);
         }
         night.late.finish(MOST, |entry| usize::try_from(entry.seconds.unwrap_or_default()).unwrap_or_default());
@@ -151,10 +153,8 @@ impl Night {
         }));
         self.missed.entries.extend(told(&|slot| slot.fate == Fate::Missed));
         self.skipped.entries.extend(told(&|slot| slot.fate == Fate::Skipped));
-        let is_idle = |slot: &Judged| {
-            matches!(slot.fate, Fate::Skipped | Fate::Missed | Fate::Due | Fate::Waiting)
-                && slot.reason != Skip::Suspended.as_str()
-        };
+        self.stopped.entries.extend(told(&|slot| matches!(slot.fate, Fate::Suspended | Fate::Frozen)));
+        let is_idle = |slot: &Judged| matches!(slot.fate, Fate::Skipped | Fate::Missed | Fate::Due | Fate::Waits);
         if judged.iter().all(is_idle) {
             self.never_ran.entries.extend(told(&|_| true));
         }
@@ -169,19 +169,23 @@ impl Night {
             let took = slot.took.unwrap_or_default();
             let median = Durations::of(known.facts.children(), now);
             let median = median.map(|durations| format!(", median {}", stretch(seconds(durations.median))));
-            let verb = if slot.run == Some(RunResult::Running) { "has run for" } else { "took" };
-            let why = format!("{verb} {}{}", stretch(TimeDelta::seconds(took)), median.unwrap_or_default());
+            // Of one that has not ended, whether it was started at all.
+            let is_under_way = slot.run == Some(RunResult::Running);
+            let what = || format!("took {}", stretch(TimeDelta::seconds(took)));
+            let what = if is_under_way { slot.why.clone() } else { what() };
+            let why = format!("{what}{}", median.unwrap_or_default());
             entry(1, slot, Some(took), why)
         }));
     }
 
-    fn parts(&self) -> [(&'static str, &Part); 6] {
+    fn parts(&self) -> [(&'static str, &Part); 7] {
         [
             ("FAILED", &self.failed),
             ("MISSED", &self.missed),
             ("NEVER RAN", &self.never_ran),
             ("LATE", &self.late),
             ("SKIPPED", &self.skipped),
+            ("SUSPENDED OR FROZEN", &self.stopped),
             ("LONGEST", &self.longest),
         ]
     }

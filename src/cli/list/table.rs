@@ -25,7 +25,7 @@ const SHORT_STRIP: usize = 10;
 const GAP: usize = 2;
 /// What the letters of a strip mean.
 const LEGEND: &str = "RUNS, the newest right: \u{2713} succeeded, \u{2717} failed, \u{25cf} running, \u{2013} ran and its Job is gone, \
-                      \u{25cb} skipped, ~ waits, > due, ! missed, ? unknown";
+                      \u{25cb} skipped, ~ waits, > due, ! missed, \u{2016} suspended, * frozen, ? unknown";
 
 /// The rows, of which the worst is the first, as a terminal shows them: the worst last.
 pub(super) fn on_screen(
@@ -50,7 +50,7 @@ fn tone(urgency: Option<Urgency>) -> Option<&'static str> {
     match urgency {
         None => Some("1"),
         Some(Urgency::Overdue | Urgency::Stuck | Urgency::Failed) => Some("31"),
-        Some(Urgency::Blocked) => Some("33"),
+        Some(Urgency::Blocked | Urgency::Growing) => Some("33"),
         Some(Urgency::Stopped) => Some("2"),
         Some(Urgency::Fine) => None,
     }

@@ -64,7 +64,7 @@ fn table_says_what_is_late_and_what_blocks() {
         format!("shop/late not known overdue in 16h00m 1d08h ago, no longer exists 8h00m - {}–>", "?".repeat(18)),
         "shop/wrong not known bad schedule - 8h00m ago, no longer exists - -".to_owned(),
         format!(
-            "shop/nightly not known blocked - 1d08h ago, has been running for 1d08h 8h00m {blocker} {}●○",
+            "shop/nightly not known blocked - 1d08h ago, has been running for 1d08h 8h00m {blocker} {}●~",
             "?".repeat(18)
         ),
         format!("shop/nightly not known failing in 16h00m 8h00m ago, failed - - {}✗", "?".repeat(19)),

@@ -200,7 +200,7 @@ impl Report for Changes {
 }
 
 /// A text as the value of a URL's parameter.
-pub(in crate::cli) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let escape = |byte: u8| match byte {
         b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),

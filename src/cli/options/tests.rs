@@ -376,6 +376,20 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
             ],
         ),
         (
+            "credentials in an address",
+            &["ui", "--prometheus=http://a:b@127.0.0.1:9090"],
+            &[
+                "--prometheus: http://a:b@127.0.0.1:9090 is not allowed; use the address of a Prometheus, as in http://127.0.0.1:9090",
+            ],
+        ),
+        (
+            "an address without its scheme",
+            &["ui", "--prometheus=127.0.0.1:9090"],
+            &[
+                "--prometheus: 127.0.0.1:9090 is not allowed; use the address of a Prometheus, as in http://127.0.0.1:9090",
+            ],
+        ),
+        (
             "Local means nothing outside this process",
             &["explain", "a", "--time-zone=Local"],
             &["--time-zone: Local is not allowed; use a name of the time zone database, such as Europe/Berlin"],
@@ -384,6 +398,16 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
             "a kind before the name",
             &["explain", "cronjob/a"],
             &["NAME: \"cronjob/a\" is not allowed; use the name of one CronJob, without its kind"],
+        ),
+        (
+            "a kind before the name of next",
+            &["next", "cronjob/a"],
+            &["NAME: \"cronjob/a\" is not allowed; use the name of one CronJob, without its kind"],
+        ),
+        (
+            "steps that are no kind",
+            &["next", "*/5"],
+            &["SCHEDULE: \"*/5\" is not a schedule: expected exactly 5 fields, found 1: [*/5]"],
         ),
         (
             "another controller",

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use apimachinery::names::dns_label_errors;
 use clap::{ArgAction, Parser, ValueHint};
+use http::Uri;
 use schedule::Zone;
 
 use super::{ZONES, zone_named};
@@ -68,6 +69,11 @@ pub(super) struct Ui {
     #[arg(long, value_name = "STRING", default_value = "")]
     spread_seed: String,
 
+    /// Show the runs of the last 30 days from this Prometheus, which scrapes the controller with --cronjob-metrics. No credentials
+    /// are sent.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    prometheus: Option<String>,
+
     /// Print this text and quit.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub help: bool,
@@ -86,6 +92,8 @@ pub struct UiConfig {
     pub zone: Zone,
     /// The controller's `--spread-seed`.
     pub seed: Arc<str>,
+    /// The address of a Prometheus.
+    pub prometheus: Option<Uri>,
 }
 
 /// Where CronJobs come from.
@@ -128,6 +136,9 @@ pub(super) fn ui(raw: Ui) -> Result<Invocation, UsageError> {
     if files.contains(&"") {
         faults.add("filename", "", "the path of a file or of a directory, or - for stdin");
     }
+    let prometheus = raw.prometheus.as_deref().and_then(|text| {
+        faults.read("prometheus", text, "the address of a Prometheus, as in http://127.0.0.1:9090", address)
+    });
     faults.into_result()?;
     let origin = if files.is_empty() {
         let namespaces = match raw.namespace {
@@ -142,5 +153,12 @@ pub(super) fn ui(raw: Ui) -> Result<Invocation, UsageError> {
         Origin::Files { paths: files.into_iter().map(PathBuf::from).collect(), recursive, namespace }
     };
     let seed = raw.spread_seed.as_str().into();
-    Ok(Invocation::Ui(Box::new(UiConfig { origin, port: port.unwrap_or_default(), open, zone, seed })))
+    Ok(Invocation::Ui(Box::new(UiConfig { origin, port: port.unwrap_or_default(), open, zone, seed, prometheus })))
+}
+
+/// An address without credentials, which other processes would see, and without a query.
+fn address(text: &str) -> Option<Uri> {
+    let uri: Uri = text.parse().ok().filter(|_| !text.contains('#'))?;
+    let is_plain = uri.query().is_none() && !uri.authority()?.as_str().contains('@');
+    (is_plain && matches!(uri.scheme_str(), Some("http" | "https"))).then_some(uri)
 }

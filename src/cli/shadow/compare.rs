@@ -227,7 +227,7 @@ impl Track {
                         (Finding::Differs(format!("Job {} was created {early} before it was due", job.name.name)), None)
                     }
                     Some(Ours::Starts(at)) => (Finding::Same, Some(lateness(sight.at, due, at))),
-                    Some(Ours::Not(skip)) => (Finding::Differs(not_here(job, skip)), None),
+                    Some(Ours::Not(skip)) => (Finding::Differs(not_here(job, skip, cron_job)), None),
                     None => (Finding::Differs(no_slot(job, slot, cron_job, zone)), None),
                 };
                 self.find_with(slot, finding, late);
@@ -457,7 +457,8 @@ fn twice(first: &Job, second: &Job) -> String {
     format!("Jobs {first} and {second} were created for it")
 }
 
-fn not_here(job: &Job, skip: Skip) -> String {
+fn not_here(job: &Job, skip: Skip, cron_job: &CronJob) -> String {
+    let suspended = suspended(cron_job);
     let why = match skip {
         Skip::Forbid(_) => "Forbid broken: a Job of an earlier slot ran",
         Skip::Deadline(_) => "its starting deadline had passed",
@@ -466,17 +467,22 @@ fn not_here(job: &Job, skip: Skip) -> String {
         Skip::Replacing(_) => "the Job that it replaces was not gone",
         Skip::Paused(_) => "the last Jobs failed, as many as pause-after-failures allows",
         Skip::PassedOver(_) => "a policy or a change of the CronJob passed it over",
-        Skip::Suspended => "the CronJob is suspended",
+        Skip::Suspended => &suspended,
         Skip::Invalid => "the schedule, the zone or a policy is invalid",
     };
     format!("started there and not here ({}): {why}; Job {}", skip.as_str(), job.name.name)
 }
 
+fn suspended(cron_job: &CronJob) -> String {
+    format!("the CronJob is suspended ({})", cron_job.handover.suspended_by())
+}
+
 fn no_slot(job: &Job, slot: DateTime<Utc>, cron_job: &CronJob, zone: Zone) -> String {
     let own = cron_job.timing(zone).schedule.as_ref().is_ok_and(|own| own.has(slot));
     let is_slot = cron_job.schedule(zone).is_some_and(|schedule| schedule.interval().is_some() || schedule.has(slot));
+    let suspended = suspended(cron_job);
     let why = match (is_slot, own) {
-        (true, _) if cron_job.spec.suspend => "the CronJob is suspended",
+        (true, _) if cron_job.spec.suspend => &suspended,
         (true, _) => "it was not the newest slot that was due",
         (false, true) => "a policy leaves it out",
         (false, false) => "the schedule has no such time",

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::fates::until_deadline;
 use super::*;
 use crate::api::Object as _;
 use crate::api::ObjectName;
-use crate::api::batch_v1::Job;
+use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, NOT_BEFORE, STUCK_AFTER};
 use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
@@ -133,7 +134,7 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             vec![],
             vec![
                 ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
-                ("22x1", Fate::Skipped, "it is suspended now (spec.suspend)".to_owned()),
+                ("22x1", Fate::Suspended, "it is suspended now (spec.suspend)".to_owned()),
             ],
         ),
         (
@@ -144,8 +145,61 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             vec![],
             vec![
                 ("21x1", Fate::Started, "has been running for 1d08h".to_owned()),
-                ("22x1", Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(21)))),
+                (
+                    "22x1",
+                    Fate::Waits,
+                    format!("it waits until {} has ended (concurrencyPolicy is Forbid)", name_of(&day(21))),
+                ),
             ],
+        ),
+        (
+            "blocked, and a newer slot waits",
+            20,
+            json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": day(20)}}),
+            &[(20, None)],
+            vec![],
+            vec![
+                ("21x1", Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(20)))),
+                (
+                    "22x1",
+                    Fate::Waits,
+                    format!("it waits until {} has ended (concurrencyPolicy is Forbid)", name_of(&day(20))),
+                ),
+            ],
+        ),
+        (
+            "as many Jobs run as may",
+            21,
+            json!({"metadata": {"annotations": {MAX_CONCURRENT: "1"}}, "status": {"lastScheduleTime": day(21)}}),
+            &[(21, None)],
+            vec![],
+            vec![(
+                "22x1",
+                Fate::Waits,
+                format!("it waits until {} has ended (cronjob-controller.dev/max-concurrent is 1)", name_of(&day(21))),
+            )],
+        ),
+        (
+            "blocked until its deadline, while the Job goes on",
+            21,
+            json!({
+                "spec": {"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 60},
+                "status": {"lastScheduleTime": day(21)},
+            }),
+            &[(21, None)],
+            vec![],
+            vec![("22x1", Fate::Skipped, until_deadline(&name_of(&day(21)), "concurrencyPolicy is Forbid"))],
+        ),
+        (
+            "blocked until its deadline, as an Event says",
+            21,
+            json!({
+                "spec": {"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 60},
+                "status": {"lastScheduleTime": day(21)},
+            }),
+            &[(21, None)],
+            vec![said("MissSchedule", "Missed scheduled time to start a job: Sun, 22 Nov 2026 02:00:00 UTC")],
+            vec![("22x1", Fate::Skipped, until_deadline(&name_of(&day(21)), "concurrencyPolicy is Forbid"))],
         ),
         (
             "waited, and started when the Job that blocked it had ended",
@@ -163,7 +217,7 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
                 ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
                 (
                     "22x1",
-                    Fate::Waiting,
+                    Fate::Waits,
                     format!("it waits until {} has ended (cronjob-controller.dev/backlog is 2)", name_of(&day(19))),
                 ),
             ],
@@ -230,16 +284,16 @@ fn a_job_that_blocks_nothing_does_not_explain_a_slot_that_did_not_start() {
     let one = json!({MAX_CONCURRENT: "1"});
     let stuck = json!({STUCK_AFTER: "1h, delete"});
     let rows = [
-        ("one of a slot", of_slot.clone(), json!({}), Fate::Skipped),
+        ("one of a slot", of_slot.clone(), json!({}), Fate::Waits),
         ("one of a backfill", Job { of_backfill: true, ..of_slot.clone() }, json!({}), Fate::Due),
         (
             "one of a backfill, and max-concurrent",
             Job { of_backfill: true, ..of_slot.clone() },
             one.clone(),
-            Fate::Skipped,
+            Fate::Waits,
         ),
         ("one by hand", Job { name: by_hand.clone(), ..of_slot.clone() }, json!({}), Fate::Due),
-        ("one by hand, and max-concurrent", Job { name: by_hand, ..of_slot.clone() }, one, Fate::Skipped),
+        ("one by hand, and max-concurrent", Job { name: by_hand, ..of_slot.clone() }, one, Fate::Waits),
         ("one that is stuck", Job { start_time: began, ..of_slot }, stuck, Fate::Due),
     ];
     for (sentence, job, annotations, fate) in rows {
@@ -295,7 +349,7 @@ fn report_names_the_cron_job_and_joins_slots() {
             "Since Fri 2026-11-20 02:00:00 +00:00:",
             "",
             "CronJob shop/nightly (controller not known)",
-            "  Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00 (2 slots)   skipped   it is suspended now (spec.suspend)",
+            "  Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00 (2 slots)   suspended   it is suspended now (spec.suspend)",
         ]
     );
 }
@@ -453,6 +507,13 @@ fn unreadable_events_are_said_of_the_slots() {
 /// A case, the Namespace's annotations, a change of the CronJob, its Jobs; the strip, and what is said of the slots without a Job.
 type InNamespace<'a> = (&'a str, Value, Value, &'a [(u32, Option<&'a str>)], &'a str, &'a [&'a str]);
 
+/// A change of the CronJob, and when its freeze was written.
+fn merged_writer(change: &Value, written: &str) -> Value {
+    let mut change = change.clone();
+    change["freezeWritten"] = written.into();
+    change
+}
+
 #[test]
 fn slots_of_a_restricted_namespace_stay_in_the_history() {
     let frozen = "its Namespace was frozen before it started";
@@ -461,13 +522,13 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
     let before = |end: &str| json!({NOT_BEFORE: end});
     let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
     let ran_last = |of: u32| json!({"spec": kept["spec"], "status": {"lastScheduleTime": day(of)}});
-    let rows: [InNamespace<'_>; 7] = [
+    let rows: [InNamespace<'_>; 11] = [
         (
             "a freeze",
             before("2026-11-24T00:00:00Z"),
             ran_last(20),
             &[(19, Some("Complete")), (20, Some("Failed"))],
-            "\u{2713}\u{2717}\u{25cb}\u{25cb}",
+            "\u{2713}\u{2717}**",
             &[frozen],
         ),
         (
@@ -475,7 +536,7 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
             before("2026-11-22T09:00:00Z"),
             ran_last(20),
             &[(19, Some("Complete")), (20, Some("Failed"))],
-            "\u{2713}\u{2717}\u{25cb}\u{25cb}",
+            "\u{2713}\u{2717}**",
             &[frozen],
         ),
         (
@@ -483,7 +544,7 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
             before("2026-11-22T00:00:00Z"),
             ran_last(22),
             &[(19, Some("Complete")), (20, Some("Failed")), (22, Some("Complete"))],
-            "\u{2713}\u{2717}\u{25cb}\u{2713}",
+            "\u{2713}\u{2717}*\u{2713}",
             &[frozen],
         ),
         (
@@ -499,7 +560,7 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
             before("2026-11-21T00:00:00Z"),
             ran_last(22),
             &[(19, Some("Complete")), (22, Some("Complete"))],
-            "\u{2713}\u{25cb}!\u{2713}",
+            "\u{2713}*!\u{2713}",
             &[frozen, "no controller started it before a later run"],
         ),
         (
@@ -507,7 +568,7 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
             before("2026-11-24T00:00:00Z"),
             json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(21)}}),
             &[(21, Some("Complete"))],
-            "??\u{2713}\u{25cb}",
+            "??\u{2713}\u{2016}",
             &[gone, "it is suspended now (spec.suspend)"],
         ),
         (
@@ -518,16 +579,56 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
             "\u{2713}\u{2717}\u{25cb}\u{2713}",
             &[excluded],
         ),
+        (
+            "a thaw and a later start, and no Job has ended",
+            before("2026-11-22T00:00:00Z"),
+            json!({"status": {"lastScheduleTime": day(22)}}),
+            &[(19, None), (20, None), (22, None)],
+            "\u{25cf}\u{25cf}*\u{25cf}",
+            &[frozen],
+        ),
+        (
+            "a slot that was missed before the freeze began",
+            before("2026-11-24T00:00:00Z"),
+            merged_writer(&ran_last(20), "2026-11-21T12:00:00Z"),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}!*",
+            &["no controller started it before its Namespace was frozen", frozen],
+        ),
+        (
+            "the same, where the freeze replaced another that an Event shows",
+            before("2026-11-24T00:00:00Z"),
+            merged_writer(&ran_last(20), "2026-11-22T03:00:00Z"),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}!*",
+            &["no controller started it before its Namespace was frozen", frozen],
+        ),
+        (
+            "a running Job, in a freeze",
+            before("2026-11-24T00:00:00Z"),
+            json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": day(20)}}),
+            &[(20, None)],
+            "*\u{25cf}**",
+            &[frozen],
+        ),
     ];
     for (sentence, annotations, change, jobs, strip, want) in rows {
         let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
         let mut restrictions = Restrictions::default();
-        let metadata = json!({"name": "shop", "uid": "", "annotations": annotations});
+        let now = instant("2026-11-22T10:00:00Z");
+        let mut change = change;
+        let seen = Said { time: instant("2026-11-22T01:00:00Z"), ..said("Frozen", "The Namespace shop is frozen") };
+        let events = if sentence.contains("an Event shows") { vec![seen] } else { vec![] };
+        let written = change.as_object_mut().and_then(|change| change.remove("freezeWritten"));
+        let managers = json!([{
+            "manager": "cronjob-controller-cli", "time": written,
+            "fieldsV1": {"f:metadata": {"f:annotations": { format!("f:{NOT_BEFORE}"): {} }}},
+        }]);
+        let managers = if written.is_some() { managers } else { json!([]) };
+        let metadata = json!({"name": "shop", "uid": "", "annotations": annotations, "managedFields": managers});
         restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
         let cron_job = Arc::new(restrictions.restricted(CronJob::clone(&cron_job(&change)), InCharge::Own));
-        let known =
-            Known { facts: Facts { cron_job, in_charge: InCharge::Own, ..facts(&change, jobs) }, events: vec![] };
-        let now = instant("2026-11-22T10:00:00Z");
+        let known = Known { facts: Facts { cron_job, in_charge: InCharge::Own, ..facts(&change, jobs) }, events };
         let judged = History::new(&known, Zone::UTC, now).newest(4);
         assert_eq!(judged.iter().map(Judged::letter).collect::<String>(), strip, "{sentence}");
         let mut whys: Vec<_> = judged.iter().filter(|judged| judged.job.is_none()).map(|judged| &*judged.why).collect();

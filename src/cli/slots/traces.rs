@@ -36,6 +36,10 @@ pub(super) struct Traces<'a> {
     runs: Vec<(DateTime<Utc>, DateTime<Utc>, &'a Job)>,
     /// When each of them ended, in order.
     ends: Vec<DateTime<Utc>>,
+    /// When an Event first said that its Namespace is frozen.
+    pub frozen_at: Option<DateTime<Utc>>,
+    /// Whether it has Jobs, and none has ended, so that no history limit has deleted one.
+    pub none_ended: bool,
     /// The newest slot that has a Job, or that the status names.
     pub last_slot: Option<DateTime<Utc>>,
 }
@@ -89,6 +93,10 @@ impl<'a> Traces<'a> {
             missed: missed.collect(),
             runs,
             ends,
+            frozen_at: said("Frozen").map(|event| event.time).min(),
+            none_ended: children().next().is_some()
+                && children().all(|job| job.finished.is_none())
+                && cron_job.status.last_successful_time.is_none(),
             last_slot: children()
                 .filter_map(|job| job.slot_of(cron_job))
                 .chain(cron_job.status.last_schedule_time)

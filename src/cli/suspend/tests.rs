@@ -135,8 +135,8 @@ async fn suspended_cron_job_is_resumed_with_what_was_missed() {
     world.clock.step(TimeDelta::days(3));
     assert_eq!(
         world.set("nightly", false).await,
-        "CronJob default/nightly is resumed: the missed run of Sun 2026-11-22 02:00:00 +00:00 starts at once. 2 missed runs \
-         are passed over.\n"
+        "CronJob default/nightly is resumed: the run of Sun 2026-11-22 02:00:00 +00:00, suspended until now, starts at once. 2 \
+         suspended runs are passed over.\n"
     );
     assert_eq!(of("nightly").await["spec"]["suspend"], false);
 }

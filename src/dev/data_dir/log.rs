@@ -25,6 +25,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tracing::warn;
 
+use crate::terminal::shell_word;
+
 /// The first bytes of a log.
 const MAGIC: &[u8] = b"cronjob-controller dev state 2\n";
 /// The bytes of a record before its payload.
@@ -47,9 +49,12 @@ pub enum ReadError {
     Foreign,
     /// A part of the file is not what was written.
     #[error(
-        "it is damaged at byte {offset} of {length}: {cause}; `truncate -s {offset}` drops that change and all later ones"
+        "it is damaged at byte {offset} of {length}: {cause}; `truncate -s {offset} {}` drops that change and all later ones",
+        shell_word(file)
     )]
     Damaged {
+        /// The file.
+        file: String,
         /// Where the damaged record begins.
         offset: u64,
         /// The length of the file.
@@ -114,7 +119,7 @@ pub fn read(path: &Path) -> Result<Contents, ReadError> {
     let damaged = |replay: &Replay, offset: u64, cause: &str| {
         let cause = cause.to_owned();
         if replay.is_complete() {
-            ReadError::Damaged { offset, length, cause }
+            ReadError::Damaged { file: path.display().to_string(), offset, length, cause }
         } else {
             ReadError::Lost { offset, length, cause }
         }

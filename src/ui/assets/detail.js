@@ -56,6 +56,18 @@ function History({ jobs, slots, zone, now, chosen }) {
         <td>${slot.fate}</td><td>${inZone(slot.why, zone)}</td></tr>`)}</tbody></table>`}`;
 }
 
+// What a Prometheus keeps of its runs, where `ui --prometheus` names one.
+function Past({ namespace, name, now }) {
+  const { value, error, isOld } = useAnswer('history', { namespace, name }, Math.floor(now / 300e3));
+  const problem = error ?? value?.Err;
+  if (isOld || (!problem && !value)) return '';
+  const days = value?.Ok?.days ?? [];
+  return html`<h3>Runs of the last 30 days, by Prometheus</h3>
+    ${problem ? html`<p class="error">${sentence(problem)}.</p>` : days.length === 0 ? html`<p class="quiet">It knows of no run.</p>` : html`<table class="plain"><thead><tr><th scope="col">Day (UTC)</th><th scope="col">Runs</th><th scope="col">Failed</th><th scope="col">Took in the mean</th></tr></thead>
+      <tbody>${[...days].reverse().map((day) => html`<tr key=${day.date}><td>${day.date}</td><td>${day.runs}</td>
+        <td class=${day.failed > 0 ? 'result failed' : ''}>${`${day.failed} (${Math.round((100 * day.failed) / day.runs)} %)`}</td><td>${day.seconds === null ? '' : stretch(day.seconds * 1000)}</td></tr>`)}</tbody></table>`}`;
+}
+
 function Code({ text, label, kind = '' }) {
   return html`<div class=${`code ${kind}`}><pre tabindex="0" aria-label=${label}>${text}</pre><${Copy} text=${text} /></div>`;
 }
@@ -82,6 +94,7 @@ export function Detail({ state, change, version }) {
       ${value.effect && html`<${Lanes} effect=${value.effect} zone=${state.zone} />`}
       <${NextRuns} next=${value.next} zone=${state.zone} />
       <${History} jobs=${value.jobs} slots=${value.slots} zone=${state.zone} now=${now} chosen=${state.job} />
+      <${Past} namespace=${namespace} name=${name} now=${now} />
       <h3>Events</h3>
       ${value.events.Ok === undefined ? html`<p class="error">${value.events.Err}</p>` : value.events.Ok.length === 0 ? html`<p class="quiet">No Event exists.</p>` : html`<ul class="events">${value.events.Ok.slice(0, 50).map((event) => html`<li>
         <small><${Time} at=${Date.parse(event.time)} zone=${state.zone} />${event.count > 1 ? `, ${event.count} times` : ''}</small> <b>${event.reason}</b> ${event.message}</li>`)}</ul>`}

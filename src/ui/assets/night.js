@@ -5,7 +5,7 @@ import { opener } from './table.js';
 import { brief, clock, count, inZone, isoDay } from './words.js';
 
 // The lists, and what each says if it is empty.
-const LISTS = [['failed', 'Failed'], ['missed', 'Missed'], ['neverRan', 'Never ran'], ['late', 'Late'], ['skipped', 'Skipped'], ['longest', 'Longest runs']];
+const LISTS = [['failed', 'Failed'], ['missed', 'Missed'], ['neverRan', 'Never ran'], ['late', 'Late'], ['skipped', 'Skipped'], ['stopped', 'Suspended or frozen'], ['longest', 'Longest runs']];
 const NAMED = 8;
 
 const Name = ({ of, state, change }) => html`<a ...${opener(state, change, `${of.namespace}/${of.name}`)}><span class="namespace">${of.namespace}/</span><bdi>${of.name}</bdi></a>`;

@@ -10,7 +10,7 @@ const MOST = 20;
 function kind({ fate, run, reason }) {
   if (fate === 'started') return [run, run === 'gone' ? 'ran, and its Job is gone' : run];
   const why = REASONS[reason];
-  return [fate, why ? `${fate} (${why})` : fate];
+  return [fate, why && why !== fate ? `${fate} (${why})` : fate];
 }
 
 function Mark({ cell, i, longest }) {
@@ -23,9 +23,11 @@ function Mark({ cell, i, longest }) {
     case 'failed': return html`<path d=${`M${x + 0.5} ${LINE - high}l4 ${high}M${x + 4.5} ${LINE - high}l-4 ${high}`} />`;
     case 'running': return html`<rect x=${x + 0.75} y=${LINE - high} width="3.5" height=${high} />`;
     case 'gone': return html`<rect x=${x} y=${LINE - 3} width="5" height="3" />`;
-    // As in `list`: a ring and an exclamation mark.
+    // As in `list`: a ring, an exclamation mark, two bars and a star.
     case 'skipped': return html`<circle cx=${x + 2.5} cy=${LINE - 6} r="2.5" />`;
     case 'missed': return html`<path d=${`M${x + 2.5} ${LINE - 12}v7M${x + 2.5} ${LINE - 3}v2`} />`;
+    case 'suspended': return html`<path d=${`M${x + 1.5} ${LINE - 10}v8M${x + 3.5} ${LINE - 10}v8`} />`;
+    case 'frozen': return html`<path d=${`M${x + 2.5} ${LINE - 10}v8M${x + 0.5} ${LINE - 8}l4 4M${x + 4.5} ${LINE - 8}l-4 4`} />`;
     case 'unknown': return html`<circle class="dot" cx=${x + 2.5} cy=${LINE - 2} r="1" />`;
     default: return html`<path d=${`M${x + 0.5} ${LINE - 9}h4l-2 4 2 4h-4l2 -4z`} />`;
   }

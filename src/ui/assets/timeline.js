@@ -63,8 +63,8 @@ function Marks({ line, from, to, zone, at }) {
         ${group.run === 'failed' && html`<text x=${x(group.from)} y="18" dx="-4">✖</text>`}</g>`;
     }
     const width = `max(7px, ${share(group.to - group.from).toFixed(3)}%)`;
-    return html`<g class=${`slot ${group.fate}`}><title>${`${what}${REASONS[group.reason] && ` (${REASONS[group.reason]})`}, ${when(group)}: ${group.why}`}</title>
-      <rect x=${x(group.from)} y="25" height="7" rx=${group.fate === 'skipped' ? 0 : 3.5} style=${{ width, transform: group.count === 1 ? 'translateX(-3.5px)' : '' }} /></g>`;
+    return html`<g class=${`slot ${group.fate}`}><title>${`${what}${REASONS[group.reason] && REASONS[group.reason] !== group.fate ? ` (${REASONS[group.reason]})` : ''}, ${when(group)}: ${group.why}`}</title>
+      <rect x=${x(group.from)} y="25" height="7" rx=${['skipped', 'suspended', 'frozen'].includes(group.fate) ? 0 : 3.5} style=${{ width, transform: group.count === 1 ? 'translateX(-3.5px)' : '' }} /></g>`;
   });
   const expected = line.expected.map((group) => ({ from: Date.parse(group.from), to: Date.parse(group.to) })).map((group) => html`
     <g class="expected"><title>${`expected, ${moment(group.from, zone)}${group.to > group.from ? ` to ${moment(group.to, zone)}` : ''}`}</title>
@@ -106,7 +106,7 @@ export function Timeline({ state, change, version }) {
       <button type="button" onClick=${() => move(0.5)} aria-label="Later">▶</button>
       <button type="button" aria-pressed=${!state.at} onClick=${() => change({ at: '' })}>Now</button>
       <span class="legend"><i class="key succeeded"></i>succeeded <i class="key failed">✖</i>failed <i class="key running"></i>running <i class="key manual"></i>manual or backfill
-        <i class="key skipped"></i>skipped <i class="key gone"></i>Job is gone <i class="key missed"></i>missed, due or waiting <i class="key unknown"></i>not known <i class="key expected"></i>expected</span>
+        <i class="key skipped"></i>skipped, suspended or frozen <i class="key gone"></i>Job is gone <i class="key missed"></i>missed, due or waits <i class="key unknown"></i>not known <i class="key expected"></i>expected</span>
     </div>
     <${VirtualList} path="timeline" params=${{ ...selection(state), from: iso(from), to: iso(to) }} version=${version} height=${38} chunk=${20} label="Timeline" place=${JSON.stringify(selection(state))} isOpen=${!!state.cj}
       header=${html`<${Axis} from=${from} to=${to} zone=${state.zone} />`} render=${render} onOpen=${(line) => change({ cj: `${line.namespace}/${line.name}` })} />

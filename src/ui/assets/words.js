@@ -53,7 +53,7 @@ export const offset = (time, zone) => {
 
 // Each urgency has a sign, so that it can be told without its colour. The last two are filters alone.
 export const STATES = {
-  overdue: ['▲', 'overdue'], stuck: ['⊘', 'cannot run'], blocked: ['■', 'blocked'], failed: ['✖', 'failing'],
+  overdue: ['▲', 'overdue'], stuck: ['⊘', 'cannot run'], blocked: ['■', 'blocked'], failed: ['✖', 'failing'], growing: ['≡', 'piling up'],
   never: ['○', 'never succeeded'], soon: ['◷', 'due in the next hour'], fine: ['●', 'on schedule'], stopped: ['‖', 'suspended'],
 };
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -77,7 +77,7 @@ export const kind = (run) => (run.ofBackfill ? ' (backfill)' : run.slot ? '' : '
 
 export const REASONS = {
   forbid: 'blocked', max_concurrent: 'at its limit', replacing: 'replacing', paused: 'paused', passed_over: 'passed over', deadline: 'deadline',
-  name_taken: 'name taken', suspended: 'suspended', invalid: 'invalid', not_started: 'not started', none: '',
+  name_taken: 'name taken', suspended: 'suspended', frozen: 'frozen', invalid: 'invalid', not_started: 'not started', none: '',
 };
 
 export function Copy({ text, label = 'Copy' }) {

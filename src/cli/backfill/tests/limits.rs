@@ -107,7 +107,7 @@ async fn suspension_stops_a_backfill_that_waits() {
     let ended = tokio::time::timeout(Duration::from_secs(100), cluster.call(&asked));
     let (ended, _) = tokio::join!(ended, later);
     let error = ended.unwrap().0.unwrap_err();
-    assert!(error.ends_with("it is suspended; resume it first. The same command continues it"), "{error}");
+    assert!(error.ends_with("it is suspended (spec.suspend); cronjob-controller resume -n default c resumes it. The same command continues it"), "{error}");
     assert!(cluster.world.clock.now() - began < TimeDelta::seconds(95));
     assert_eq!(cluster.backfilled(), [""; 0]);
 }

@@ -267,7 +267,17 @@ fn cron_jobs_without_past_slots_are_refused() {
     let refused = |change: Value| plan(&cron_job(&change), &[], &none(), &all, instant(NOW)).unwrap_err();
     let rows = [
         (json!({"spec": {"concurrencyPolicy": "Replace"}}), "its concurrencyPolicy is Replace"),
-        (json!({"spec": {"suspend": true}}), "it is suspended; resume it first"),
+        (
+            json!({"spec": {"suspend": true}}),
+            "it is suspended (spec.suspend); cronjob-controller resume -n shop nightly resumes it",
+        ),
+        (
+            json!({
+                "metadata": {"annotations": {"cronjob-controller.dev/managed": "true", "cronjob-controller.dev/suspend": "true"}},
+                "spec": {"suspend": true},
+            }),
+            "it is suspended (cronjob-controller.dev/suspend); cronjob-controller resume -n shop nightly resumes it",
+        ),
         (json!({"spec": {"schedule": "@every 1h"}}), "the schedule is an @every"),
         (json!({"spec": {"timeZone": "Nowhere"}}), "spec.timeZone"),
         (json!({"spec": {"schedule": "* * *"}}), "spec.schedule"),

@@ -55,11 +55,13 @@ type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a Value, bool, &'a
 
 #[test]
 fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
-    use InCharge::{HandedOver, InTree, Own, Unknown};
+    use InCharge::{HandedOver, InTree, NotManaged, Own, Unknown};
     let (none, managed) = (json!({}), json!({"cronjob-controller.dev/managed": "true"}));
     let no = json!({"cronjob-controller.dev/managed": "false"});
-    let rows: [Row<'_>; 25] = [
+    let rows: [Row<'_>; 27] = [
         ("handed over", &[(KCM, LATE)], EARLY, &managed, true, &[KCM], HandedOver),
+        ("handed over, and this one leaves it out", &[(KCM, LATE)], EARLY, &managed, true, &[OF_ALL, KCM], NotManaged),
+        ("handed over, and this one runs it", &[], EARLY, &managed, true, &[OF_ANNOTATED, KCM], HandedOver),
         ("annotated, and spec.suspend is false", &[], EARLY, &managed, false, &[PROGRAM, KCM], InTree),
         ("annotated with --manage=all", &[(PROGRAM, LATE)], EARLY, &managed, false, &[PROGRAM, KCM], Own),
         ("taken back, and suspended", &[], EARLY, &no, true, &[PROGRAM, KCM], Unknown),
@@ -91,7 +93,7 @@ fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
         let found = InCharge::take(&mut cron_job, &json, &leases(names), &ControllerFlags::default());
         assert_eq!(found, want, "{sentence}");
         assert_eq!(cron_job.policies.is_some(), want != InTree, "{sentence}: its policies");
-        assert_eq!(cron_job.spec.suspend, suspend && want != HandedOver, "{sentence}: its suspension");
+        assert_eq!(cron_job.spec.suspend, suspend && !want.is_handed_over(), "{sentence}: its suspension");
         let said = found.sentence(&cron_job, None, LATE.parse().unwrap());
         assert_eq!(said.contains("in-tree"), want == InTree, "{sentence}");
         assert_eq!(said.contains("not known"), want == Unknown, "{sentence}");
@@ -163,5 +165,34 @@ fn controller_that_does_not_run_is_not_said_to_run_it() {
     for (sentence, in_charge, lease, want) in rows {
         let said = in_charge.sentence(&cron_job, lease.as_ref(), LATE.parse().unwrap());
         assert_eq!(said, want, "{in_charge:?}: {sentence}");
+    }
+}
+
+/// The Lease of `dev` leaves out what its controller manages.
+#[test]
+fn warning_says_that_no_controller_runs_what_is_handed_over_where_the_lease_does_not() {
+    let managed = json!({"cronjob-controller.dev/managed": "true"});
+    let warning = |reason: &str, time: &str| Said {
+        time: time.parse().unwrap(),
+        count: 1,
+        reason: reason.to_owned(),
+        message: String::new(),
+    };
+    let late = || vec![warning("HandedOver", LATE)];
+    let rows = [
+        ("a Warning", PROGRAM, EARLY, late(), InCharge::NotManaged),
+        ("none", PROGRAM, EARLY, vec![], InCharge::HandedOver),
+        ("another Warning", PROGRAM, EARLY, vec![warning("FailedCreate", LATE)], InCharge::HandedOver),
+        ("a run since the Warning", PROGRAM, "2026-11-22T09:30:00Z", late(), InCharge::HandedOver),
+        ("the Lease says that it runs it", OF_ANNOTATED, EARLY, late(), InCharge::HandedOver),
+    ];
+    for (sentence, name, last_run, warnings, want) in rows {
+        let mut object = object(&[], EARLY, &managed, true);
+        object["status"] = json!({"lastScheduleTime": last_run});
+        let json = object.to_string();
+        let mut cron_job = CronJob::decode(&json, &Interner::default()).unwrap();
+        let leases = leases(&[name]);
+        let found = InCharge::take(&mut cron_job, &json, &leases, &ControllerFlags::default());
+        assert_eq!(found.warned(&cron_job, &leases, &warnings), want, "{sentence}");
     }
 }

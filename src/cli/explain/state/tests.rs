@@ -1,11 +1,12 @@
 use super::*;
 
 /// Every state with its words, in the order of the urgencies.
-const ALL: [(State, &str, Urgency); 17] = [
+const ALL: [(State, &str, Urgency); 20] = [
     (State::Overdue, "overdue", Urgency::Overdue),
     (State::NotStarted, "not started", Urgency::Overdue),
     (State::UnknownTimeZone, "unknown time zone", Urgency::Stuck),
     (State::UnparseableSchedule, "bad schedule", Urgency::Stuck),
+    (State::NoController, "no controller", Urgency::Stuck),
     (State::BadPolicy, "bad policy", Urgency::Stuck),
     (State::NeverFires, "never runs", Urgency::Stuck),
     (State::Paused, "paused", Urgency::Stuck),
@@ -15,8 +16,10 @@ const ALL: [(State, &str, Urgency); 17] = [
     (State::RunStuck, "run stuck", Urgency::Blocked),
     (State::Failing, "failing", Urgency::Failed),
     (State::NeverEnds, "never ends", Urgency::Failed),
+    (State::PilesUp, "piles up", Urgency::Growing),
     (State::Starting, "starting", Urgency::Fine),
     (State::Waiting, "on schedule", Urgency::Fine),
+    (State::Frozen, "frozen", Urgency::Stopped),
     (State::Suspended, "suspended", Urgency::Stopped),
     (State::BeingDeleted, "being deleted", Urgency::Stopped),
 ];

@@ -59,7 +59,8 @@ fn each_list_has_a_cron_job_once_and_the_worst_first() {
     assert!(night.failed.entries[1].why.starts_with("failed, Job once-"), "{:?}", night.failed);
     assert_eq!((night.cron_jobs, night.started), (4, 5));
     assert_eq!(night.never_ran.total, 0, "what a user suspends is not among those that never ran");
-    assert!(names(&night.skipped).contains(&("stopped".to_owned(), 10)), "{:?}", night.skipped);
+    assert_eq!(names(&night.stopped), [("stopped".to_owned(), 10)]);
+    assert_eq!(night.skipped.total, 0, "{:?}", night.skipped);
     let lines = night.lines();
     assert!(
         lines[0].starts_with("Last night, Sat 2026-11-21 18:00 to Sun 2026-11-22 03:30 (UTC): 4 CronJobs, "),
@@ -84,4 +85,21 @@ fn a_list_is_short_and_says_how_many_there_are() {
     let night = Night::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T09:00:00Z"));
     assert_eq!((night.never_ran.total, night.never_ran.entries.len()), (30, MOST));
     assert!(night.lines().contains(&"  and 10 more".to_owned()));
+}
+
+#[test]
+fn longest_run_is_said_to_run_only_if_it_was_started() {
+    let change = || json!({"spec": {"schedule": "0 3 * * *"}, "status": {"lastScheduleTime": "2026-11-22T03:00:00Z"}});
+    let slot = [("2026-11-22T03:00:00Z", None)];
+    for (sentence, is_started, want) in [
+        ("it runs", true, "has been running for 30m00s"),
+        ("nothing has started it", false, "exists, and the Job controller has not started it for 30m00s"),
+    ] {
+        let mut known = known("c", change(), &slot);
+        if !is_started {
+            Arc::make_mut(&mut known.facts.jobs[0]).start_time = None;
+        }
+        let night = Night::of([known], Zone::UTC, Zone::UTC, instant("2026-11-22T03:30:00Z"));
+        assert_eq!(night.longest.entries[0].why, want, "{sentence}");
+    }
 }

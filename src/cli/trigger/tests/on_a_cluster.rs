@@ -239,3 +239,25 @@ async fn closed_output_ends_the_command_and_not_the_job() {
     assert!(world.get(&format!("{JOBS}/once")).await.is_some());
     world.cluster.stop().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn freeze_of_the_namespace_is_said_and_holds_nothing() {
+    let world = World::new(json!({})).await;
+    let patch = async |path: &str, change: Value| {
+        cluster::merge_patch(&world.client, path, &change, "change it").await.unwrap();
+    };
+    patch(&format!("{CRON_JOBS}/c"), json!({"spec": {"suspend": false}})).await;
+    let annotations = json!({
+        "cronjob-controller.dev/not-before": "2026-11-20T00:00:00Z", "cronjob-controller.dev/reason": "release week",
+    });
+    let freeze = json!({"metadata": {"annotations": annotations}});
+    patch("/api/v1/namespaces/default", freeze).await;
+    let managed =
+        json!({"metadata": {"annotations": {"cronjob-controller.dev/managed": "true"}}, "spec": {"suspend": true}});
+    patch(&format!("{CRON_JOBS}/c"), managed).await;
+    let text = world.call(Request::default()).await.answer.unwrap().text;
+    let want = "Its Namespace is frozen: \"release week\", until Fri 2026-11-20 00:00:00 +00:00; this Job starts all the same.\n\
+                Job default/once was created.\n";
+    assert!(text.contains(want), "{text:?}");
+    assert!(world.get(&format!("{JOBS}/once")).await.is_some());
+}

@@ -175,6 +175,8 @@ proptest! {
             ReadError::Damaged { offset, .. } => {
                 let before = ends.partition_point(|end| *end <= place as u64);
                 prop_assert_eq!(*offset, ends[before - 1], "{}", error);
+                let advice = format!("`truncate -s {offset} {}`", world.path().display());
+                prop_assert!(error.to_string().contains(&advice), "{}", error);
                 fs::write(world.path(), &bytes[..usize::try_from(*offset).unwrap()]).unwrap();
                 let rest = read(&world.path()).unwrap();
                 prop_assert_eq!(&rest.state, &world.states[before], "what the message proposes keeps all before it");

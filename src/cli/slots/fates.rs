@@ -1,0 +1,215 @@
+//! What became of a slot of which no Job is known.
+//!
+//! Guarantees: a slot waits only while a sync would start it once the Jobs before it have ended; it is skipped once it starts no
+//! longer, and the reason is named. It is missed only if nothing of the CronJob or its Namespace kept it from starting. Pure.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Fate, History};
+use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, REPLACE_WAITS};
+use crate::cli::explain::State;
+use crate::cli::output::count;
+use crate::controller::plan::Skip;
+
+/// What became of a slot, why it did not start, and the same in words.
+type Told = (Fate, Option<Skip>, String);
+
+impl History<'_> {
+    /// What became of a slot of which no Job is known.
+    pub(super) fn fate_of(&self, slot: DateTime<Utc>) -> Told {
+        let is_later = self.traces.last_slot.is_none_or(|last| slot > last);
+        let is_kept = self.kept_since.is_some_and(|since| slot > since);
+        if let Some(told) = self.too_late(slot) {
+            return told;
+        }
+        let is_suspended = is_later && self.explanation.by_schedule == State::Suspended;
+        if is_suspended && !self.is_decided(slot) {
+            let why = format!("it is suspended now ({})", self.known.facts.cron_job.handover.suspended_by());
+            return (Fate::Suspended, Some(Skip::Suspended), why);
+        }
+        if let Some(why) = self.frozen(slot, is_later || is_kept) {
+            return (Fate::Frozen, None, why);
+        }
+        if self.traces.says_passed_over(slot) {
+            let why = "a change of the CronJob passed it over";
+            return if is_later || is_kept {
+                (Fate::Skipped, Some(Skip::PassedOver(slot)), why.to_owned())
+            } else {
+                // A backfill may have started it since, which no Event tells of.
+                (Fate::Unknown, None, format!("{why}; the Job of a backfill, if there was one, no longer exists"))
+            };
+        }
+        if let Some(why) = self.excluded(slot).filter(|_| is_later || is_kept) {
+            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
+        }
+        let now = self.due_now(slot).or_else(|| self.waits(slot)).filter(|_| is_later);
+        if let Some(told) = now.or_else(|| self.blocked_at(slot, is_later, is_kept)) {
+            return told;
+        }
+        if is_later {
+            return self.not_started(slot);
+        }
+        if is_kept {
+            return (Fate::Missed, None, "no controller started it before a later run".to_owned());
+        }
+        let why = if self.known.facts.cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
+            "its Job, if there was one, was deleted at the latest when a later run started: concurrencyPolicy is Replace"
+        } else {
+            "its Job, if there was one, and its Events no longer exist"
+        };
+        (Fate::Unknown, None, why.to_owned())
+    }
+
+    /// The slot if an Event says that its deadline passed: Jobs kept it from starting, or no controller started it.
+    fn too_late(&self, slot: DateTime<Utc>) -> Option<Told> {
+        if !self.traces.says_missed(slot) {
+            return None;
+        }
+        let cron_job = &self.known.facts.cron_job;
+        let seconds = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds).unwrap_or_default();
+        let end = cron_job.due(slot).checked_add_signed(seconds)?;
+        if let Some((skip, blocker, rule)) = self.blocker(slot, end) {
+            return Some((Fate::Skipped, Some(skip), until_deadline(&blocker, &rule)));
+        }
+        let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
+        Some((Fate::Missed, Some(Skip::Deadline(slot)), why))
+    }
+
+    /// Whether a change or a policy has decided that a slot does not start.
+    fn is_decided(&self, slot: DateTime<Utc>) -> bool {
+        let cron_job = &self.known.facts.cron_job;
+        cron_job.decided_until(&cron_job.status, self.now) >= Some(slot)
+    }
+
+    /// Whether a slot has no Job because of a freeze. Of a freeze that is over, it is not known when it began.
+    fn frozen(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<String> {
+        let cron_job = &self.known.facts.cron_job;
+        let restriction = cron_job.restriction()?;
+        restriction.not_before().filter(|end| slot < *end)?;
+        let since = restriction.frozen_since().map(|since| self.traces.frozen_at.map_or(since, |seen| seen.min(since)));
+        let is_in_it = match since {
+            Some(since) => cron_job.due(slot) >= since,
+            None => is_certain || self.traces.none_ended,
+        };
+        is_in_it.then(|| "its Namespace was frozen before it started".to_owned())
+    }
+
+    /// Why a slot of the CronJob is none on the dates of its Namespace, as that is now.
+    fn excluded(&self, slot: DateTime<Utc>) -> Option<String> {
+        let restriction = self.known.facts.cron_job.restriction()?;
+        let own = self.case.own_schedule()?;
+        let dates = self.case.schedule().filter(|_| !restriction.excluded().is_empty())?;
+        let before = slot - TimeDelta::seconds(1);
+        let is_before = restriction.not_before().is_some_and(|end| slot < end);
+        let is_left_out = !is_before && own.next_after(before) == Some(slot) && dates.next_after(before) != Some(slot);
+        is_left_out.then(|| format!("its Namespace leaves it out ({EXCLUDE})"))
+    }
+
+    /// A slot that a sync could start now.
+    fn due_now(&self, slot: DateTime<Utc>) -> Option<Told> {
+        let since = self.explanation.due_since.unwrap_or(DateTime::<Utc>::MIN_UTC);
+        let why = match self.explanation.by_schedule {
+            State::Starting => "it is about to start",
+            State::Overdue => "no controller has started it; explain with the name says more",
+            _ => return None,
+        };
+        (self.known.facts.cron_job.due(slot) >= since && !self.is_decided(slot))
+            .then(|| (Fate::Due, None, why.to_owned()))
+    }
+
+    /// A slot that starts when other Jobs have ended.
+    fn waits(&self, slot: DateTime<Utc>) -> Option<Told> {
+        self.waits_from.filter(|from| slot >= *from)?;
+        let blocker = self.explanation.active.first().map_or_else(|| "a Job".to_owned(), |job| job.name.clone());
+        let rule = match self.known.facts.cron_job.limits().backlog {
+            Some(backlog) if backlog > 0 => format!("{BACKLOG} is {backlog}"),
+            _ => self.rule().1,
+        };
+        Some((Fate::Waits, None, format!("it waits until {blocker} has ended ({rule})")))
+    }
+
+    /// By which rule running Jobs keep a slot from starting.
+    fn rule(&self) -> (fn(DateTime<Utc>) -> Skip, String) {
+        let limits = self.known.facts.cron_job.limits();
+        match limits.max_concurrent {
+            Some(limit) => (Skip::MaxConcurrent, format!("{MAX_CONCURRENT} is {limit}")),
+            None if limits.replace_waits => (Skip::Replacing, format!("{REPLACE_WAITS} is true")),
+            None => (Skip::Forbid, "concurrencyPolicy is Forbid".to_owned()),
+        }
+    }
+
+    /// What kept a slot from starting when it came and until a time: why in a word, which Jobs, and the rule.
+    fn blocker(&self, slot: DateTime<Utc>, until: DateTime<Utc>) -> Option<(Skip, String, String)> {
+        let cron_job = &self.known.facts.cron_job;
+        let (skip, rule) = self.rule();
+        let blocker = match cron_job.limits().max_concurrent {
+            Some(limit) => {
+                let is_full = |time| self.traces.running_at(time) >= limit;
+                (is_full(slot) && is_full(until)).then(|| count(limit, "Job"))?
+            }
+            None if cron_job.spec.concurrency_policy != ConcurrencyPolicy::Forbid => return None,
+            None => self.traces.running_from(slot, until).map(|job: &Job| job.name.name.to_string())?,
+        };
+        Some((skip(slot), blocker, rule))
+    }
+
+    /// A slot for which as many Jobs ran as may.
+    fn blocked_at(&self, slot: DateTime<Utc>, is_later: bool, is_kept: bool) -> Option<Told> {
+        let limits = self.known.facts.cron_job.limits();
+        // One that may be gone started late, unless it was blocked until the next slot came and did not wait any longer.
+        let waits = limits.backlog > Some(0);
+        let next = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
+        let is_known = is_later || is_kept;
+        let until = if is_known || limits.max_concurrent.is_some() { Some(slot).filter(|_| is_known) } else { next() };
+        let (skip, blocker, rule) = self.blocker(slot, until?)?;
+        // With a backlog it was passed over once a later one has started.
+        Some(match limits.backlog {
+            Some(backlog) if !is_later || self.waits_from.is_some() => {
+                let why = format!("{blocker} ran, and {rule}; {BACKLOG} is {backlog}");
+                (Fate::Skipped, Some(Skip::PassedOver(slot)), why)
+            }
+            _ if is_later && self.is_past_deadline(slot) => {
+                (Fate::Skipped, Some(skip), until_deadline(&blocker, &rule))
+            }
+            _ => (Fate::Skipped, Some(skip), format!("{blocker} ran, and {rule}")),
+        })
+    }
+
+    fn is_past_deadline(&self, slot: DateTime<Utc>) -> bool {
+        let cron_job = &self.known.facts.cron_job;
+        let seconds = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+        seconds.is_some_and(|seconds| self.now - cron_job.due(slot) > seconds)
+    }
+
+    /// A slot after the last one that was started, which starts no more.
+    fn not_started(&self, slot: DateTime<Utc>) -> Told {
+        let (fate, reason, why) = match self.explanation.by_schedule {
+            _ if self.is_decided(slot) => {
+                let why = "a change of the CronJob passed it over, or a policy did";
+                (Fate::Skipped, Some(Skip::PassedOver(slot)), why)
+            }
+            State::Blocked | State::RunStuck => {
+                let (skip, rule) = self.rule();
+                return (Fate::Skipped, Some(skip(slot)), format!("a running Job blocks it, and {rule}"));
+            }
+            State::Paused => (Fate::Skipped, Some(Skip::Paused(slot)), &*self.explanation.why),
+            State::NameTaken => (Fate::Missed, Some(Skip::NameTaken(slot)), &*self.explanation.why),
+            State::Frozen => (Fate::Missed, None, "no controller started it before its Namespace was frozen"),
+            State::NoController => (Fate::Missed, None, "no controller runs the CronJob"),
+            State::Waiting | State::NotStarted | State::Overdue | State::Starting if !self.is_past_deadline(slot) => {
+                (Fate::Missed, None, "no controller started it before a later slot came")
+            }
+            State::Waiting | State::NotStarted | State::Overdue | State::Starting => {
+                let why = "it did not start before its startingDeadlineSeconds had passed";
+                (Fate::Missed, Some(Skip::Deadline(slot)), why)
+            }
+            _ => (Fate::Skipped, Some(Skip::Invalid), &*self.explanation.why),
+        };
+        (fate, reason, why.to_owned())
+    }
+}
+
+pub(super) fn until_deadline(blocker: &str, rule: &str) -> String {
+    format!("{blocker} ran until its startingDeadlineSeconds had passed, and {rule}")
+}
