@@ -2,6 +2,7 @@
 import { html, useEffect, useRef } from './vendor/htm-preact-3.1.1.js';
 import { Lanes } from './lanes.js';
 import { useAnswer, useNow } from './state.js';
+import { Cells } from './strip.js';
 import { Chips } from './table.js';
 import { Copy, RESULTS, count, inZone, kind, moment, parseName, relative, sentence, stretch, stateOf } from './words.js';
 
@@ -81,6 +82,7 @@ export function Detail({ state, change, version }) {
       ${told.notes.map((note) => html`<p>${inZone(note, state.zone)}</p>`)}
       ${value.effect && html`<${Lanes} effect=${value.effect} zone=${state.zone} />`}
       <${NextRuns} next=${value.next} zone=${state.zone} />
+      ${value.strip && html`<h3>The last slots</h3><${Cells} cells=${value.strip} zone=${state.zone} open=${(job) => change({ job })} />`}
       <${History} jobs=${value.jobs} slots=${value.slots} zone=${state.zone} now=${now} chosen=${state.job} />
       <h3>Events</h3>
       ${value.events.Ok === undefined ? html`<p class="error">${value.events.Err}</p>` : value.events.Ok.length === 0 ? html`<p class="quiet">No Event exists.</p>` : html`<ul class="events">${value.events.Ok.slice(0, 50).map((event) => html`<li>
