@@ -56,7 +56,8 @@ impl Refusal {
         let newest = facts.warnings.iter().flatten().filter(is_refusal).max_by_key(|said| said.time)?;
         let text = without_job(newest.message.strip_prefix(BEFORE).unwrap_or(&newest.message), &told.name);
         let text: String = text.trim().trim_end_matches('.').chars().take(LONGEST).collect();
-        let kind = text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0");
+        let kind =
+            text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0");
         (!text.is_empty()).then_some(Self { text, kind })
     }
 
@@ -96,7 +97,10 @@ where
     for row in model.rows.values().filter(|row| row.urgency != Urgency::Stopped) {
         let without = lease.as_ref().and_then(|lease| {
             let key = (row.namespace.as_str(), row.in_charge as u8);
-            known.entry(key).or_insert_with(|| leader_of(row.in_charge, lease(&row.namespace, row.in_charge), now)).clone()
+            known
+                .entry(key)
+                .or_insert_with(|| leader_of(row.in_charge, lease(&row.namespace, row.in_charge), now))
+                .clone()
         });
         match (without, &row.refusal) {
             (Some(why), _) => leaderless.entry(why).or_default().0.push(row),
@@ -116,7 +120,9 @@ fn leader_of(in_charge: InCharge, lease: Option<ControllerLease>, now: DateTime<
         let who = match in_charge {
             InCharge::Own | InCharge::HandedOver => PROGRAM,
             InCharge::InTree => IN_TREE,
-            InCharge::Unknown => return Some("No controller has a Lease: none runs, or one without leader election".to_owned()),
+            InCharge::Unknown => {
+                return Some("No controller has a Lease: none runs, or one without leader election".to_owned());
+            }
         };
         return Some(format!("{who} has no Lease: it does not run, or runs without leader election"));
     };
@@ -134,10 +140,12 @@ impl Concerned<'_> {
     fn leaderless(&self, why: &str) -> Banner {
         let overdue = self.0.iter().filter(|row| row.urgency == Urgency::Overdue).count();
         let what = count(self.0.len(), "CronJob");
-        let text = match overdue {
-            0 => format!("{why}. Nothing starts the next runs of {what}."),
-            overdue => format!("{why}. Nothing starts the runs of {what}, of which {overdue} are overdue."),
+        let overdue_now = match overdue {
+            0 => "none is overdue yet".to_owned(),
+            1 => "1 is overdue".to_owned(),
+            overdue => format!("{overdue} are overdue"),
         };
+        let text = format!("{why}. This concerns {what}; {overdue_now}.");
         Banner { text, q: (overdue > 0).then(String::new), namespace: self.namespace() }
     }
 

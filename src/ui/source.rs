@@ -29,8 +29,8 @@ use crate::api::{ControllerKind, Object as _, ObjectName, ResourceKind};
 use crate::cache::{Informer, Observer, Operation, ReflectorError, ResourceEventHandler, Store};
 use crate::cli::check::sources::{self, Read};
 use crate::cli::cluster::Known;
-use crate::cli::explain::lease::Leases;
 use crate::cli::explain::lease::ControllerLease;
+use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{lease_at, lease_of, list, list_leases};
 use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge};
@@ -332,10 +332,14 @@ impl Source {
         loop {
             let found = list_leases(client).await;
             let restrictions = Restrictions::read(client, self.namespace.as_deref()).await;
-            self.note("Lease", found.as_ref().err().map(|error| {
-                format!("Leases cannot be read, so it does not show whether a controller runs: {error}.")
-            }));
+            self.note(
+                "Lease",
+                found.as_ref().err().map(|error| {
+                    format!("Leases cannot be read, so it does not show whether a controller runs: {error}.")
+                }),
+            );
             self.note("Namespace", restrictions.unread.as_deref().map(|error| format!("{}.", unread(error))));
+            let is_read = found.is_ok();
             let before = self.leases.read().clone().unwrap_or_default();
             let found = found.unwrap_or_else(|_| before.clone());
             let restricted = std::mem::replace(&mut *self.restrictions.write(), restrictions.clone());
@@ -353,8 +357,9 @@ impl Source {
                     self.changes.add(name.clone());
                 }
             }
-            let is_known = self.trouble.lock().get("Lease").is_none() || self.leases.read().is_some();
-            *self.leases.write() = is_known.then_some(found);
+            if is_read || self.leases.read().is_some() {
+                *self.leases.write() = Some(found);
+            }
             at = now;
             if cancel.run_until_cancelled(tokio::time::sleep(LEASE_PERIOD)).await.is_none() {
                 return;
@@ -364,6 +369,10 @@ impl Source {
 
     /// Notes why a kind cannot be read, or that it can.
     fn note(&self, kind: &'static str, trouble: Option<String>) {
+        // An outage is said, and this may be a part of it.
+        if trouble.is_some() && self.outage().is_some() {
+            return;
+        }
         let mut all = self.trouble.lock();
         let before = match &trouble {
             Some(trouble) => all.insert(kind, trouble.clone()),

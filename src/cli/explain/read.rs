@@ -302,8 +302,7 @@ pub(crate) async fn list_leases(client: &Client) -> Result<Leases, ReadError> {
     // Every node has a lease in a namespace of its own.
     let leases =
         list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
-    let leases: Vec<Lease> =
-        leases.await?.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    let leases: Vec<Lease> = leases.await?.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
     Ok(Leases::of(&leases))
 }
 
