@@ -113,10 +113,6 @@ pub struct Explanation {
     /// The lease of its controller, if no process has held it for some time.
     #[serde(skip)]
     pub(crate) abandoned_lease: Option<String>,
-    /// When that lease was last renewed.
-    #[serde(skip)]
-    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page says it apart"))]
-    pub(crate) abandoned_since: Option<String>,
     /// What kubectl calls its kind, and the kind of what it starts.
     #[serde(skip)]
     resource: String,
@@ -213,7 +209,7 @@ impl<'a> Case<'a> {
         let who = controller.sentence(self.cron_job, self.facts.lease.as_ref(), self.now);
         let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
-        let abandoned = || self.facts.lease.as_ref().filter(|lease| lease.is_abandoned(self.now));
+        let abandoned = self.facts.lease.as_ref().filter(|lease| lease.is_abandoned(self.now));
         let active = |job: &&Arc<Job>| Active {
             name: job.name.name.to_string(),
             since: at(job.began()),
@@ -245,8 +241,7 @@ impl<'a> Case<'a> {
             due_since: self.due_since(),
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
             starts_when_free: matches!(state, State::Blocked | State::RunStuck) && self.when_free().is_some(),
-            abandoned_lease: abandoned().map(|lease| lease.name.clone()),
-            abandoned_since: abandoned().and_then(|lease| lease.record.renew_time).map(|time| self.moment(time)),
+            abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
             noun: self.noun(),
             now: self.now,

@@ -128,7 +128,7 @@ impl fmt::Display for Freeze {
 }
 
 /// That the restrictions of Namespaces are not known, in a report about CronJobs.
-pub(super) fn unread(error: &str) -> String {
+pub(crate) fn unread(error: &str) -> String {
     format!("Namespaces cannot be read, so freezes of them do not show: {error}")
 }
 

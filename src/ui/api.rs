@@ -150,9 +150,9 @@ struct Summary {
     unknown: Vec<String>,
     /// The keys of labels, those of most CronJobs first.
     label_keys: Vec<String>,
-    /// What keeps several CronJobs from running at once.
+    /// The controllers that hold no Lease, and what keeps several CronJobs from running at once.
     banners: Vec<Banner>,
-    /// The CronJobs of each namespace.
+    /// How many CronJobs of each namespace are selected, whichever namespace is.
     namespaces: BTreeMap<String, usize>,
     /// The controller's zone.
     time_zone: &'static str,
@@ -168,9 +168,13 @@ impl Api {
         let (model, now) = (self.board.model(), self.board.now());
         let any_state = Selection { state: String::new(), ..selection.clone() };
         let rows = any_state.rows(&model, now)?;
-        let mut namespaces = BTreeMap::new();
+        let any_namespace = Selection { namespace: String::new(), ..selection.clone() };
+        let mut namespaces: BTreeMap<String, usize> = BTreeMap::new();
         for row in model.rows.values() {
-            *namespaces.entry(row.namespace.clone()).or_insert(0) += 1;
+            namespaces.entry(row.namespace.clone()).or_default();
+        }
+        for row in any_namespace.rows(&model, now)? {
+            *namespaces.entry(row.namespace.clone()).or_default() += 1;
         }
         let count = |filter: Filter| rows.iter().filter(|row| filter.selects(row, now)).count();
         Ok(Summary {
@@ -185,7 +189,7 @@ impl Api {
             states: STATES.iter().map(|(name, filter)| (*name, count(*filter))).collect(),
             unknown: if model.rows.is_empty() { Vec::new() } else { selection.unknown(&model) },
             label_keys: label_keys(&model),
-            banners: banners(&model),
+            banners: banners(&model, self.board.source.lease_finder(), now),
             namespaces,
             time_zone: self.board.zone.name(),
         })

@@ -1,67 +1,170 @@
 //! What keeps several CronJobs from running at once, said once.
 //!
-//! Guarantees: a cause is named if at least two CronJobs have it, those of most CronJobs first. Pure.
+//! Guarantees: a controller that holds no Lease is named, whatever is overdue. An answer of the API server is quoted if it keeps at least
+//! two CronJobs from running, those of most CronJobs first; the names of Jobs in it, and its numbers, make no difference. What is quoted
+//! has a bounded length. Pure.
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
+use schedule::Zone;
 use serde::Serialize;
 
-use super::model::Model;
-use crate::cli::explain::{Explanation, Urgency};
-use crate::cli::output::count;
+use super::model::{Model, Row};
+use crate::cli::explain::lease::{ControllerLease, IN_TREE};
+use crate::cli::explain::read::Said;
+use crate::cli::explain::{Explanation, Facts, InCharge, Urgency};
+use crate::cli::output::{count, moment};
+use crate::options::PROGRAM;
 
-/// The least number of CronJobs that share a cause.
+/// The least number of CronJobs that share a refusal.
 const LEAST: usize = 2;
+/// The most characters of an answer that are quoted.
+const LONGEST: usize = 400;
+/// The most refusals that are quoted.
+const MOST: usize = 5;
+/// The most characters that find a refusal, and the fewest.
+const FOUND_BY: std::ops::RangeInclusive<usize> = 12..=60;
+/// What a controller writes before the API server's answer.
+const BEFORE: &str = "Error creating job: ";
 
-/// A cause that CronJobs share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Cause {
-    /// In a sentence, without its end.
-    text: String,
-    /// What finds the CronJobs, whose words have it.
-    q: String,
+/// The answer with which the API server refuses the Jobs of a CronJob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The answer, without the name of the Job.
+    pub text: String,
+    /// The same without its numbers, which differ between CronJobs.
+    kind: String,
 }
 
-/// A cause and how many CronJobs have it.
+/// A cause, and what finds the CronJobs that have it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Banner {
-    text: String,
-    q: String,
+    /// In sentences.
+    pub text: String,
+    /// A part of the words of those that have it and are overdue; `None` if none is.
+    q: Option<String>,
+    /// Their namespace, if all are in one.
+    namespace: Option<String>,
 }
 
-impl Cause {
-    /// What keeps the CronJob from running that keeps others, too: that no controller runs, or that a webhook refuses its Jobs.
-    pub fn of(told: &Explanation) -> Option<Self> {
-        if told.state.urgency() != Urgency::Overdue {
-            return None;
-        }
-        if let Some(lease) = &told.abandoned_lease {
-            let since = told.abandoned_since.clone().unwrap_or_else(|| "it was made".to_owned());
-            return Some(Self {
-                text: format!("No controller has renewed its Lease {lease} since {since}"),
-                q: lease.clone(),
-            });
-        }
-        let refusal = told.warnings.iter().find(|warning| warning.reason == "FailedCreate")?;
-        let webhook = refusal.message.split_once("webhook \"")?.1.split_once('"')?.0;
-        let text = format!("The webhook {webhook} refuses the Jobs of namespace {}", told.namespace);
-        Some(Self { text, q: format!("{}/", told.namespace) })
+impl Refusal {
+    /// What the newest Event says since the run was due that has not started.
+    pub fn of(told: &Explanation, facts: &Facts) -> Option<Self> {
+        let since = told.due_since.filter(|_| told.state.urgency() == Urgency::Overdue)?;
+        let is_refusal = |said: &&Said| said.reason == "FailedCreate" && said.time >= since;
+        let newest = facts.warnings.iter().flatten().filter(is_refusal).max_by_key(|said| said.time)?;
+        let text = without_job(newest.message.strip_prefix(BEFORE).unwrap_or(&newest.message), &told.name);
+        let text: String = text.trim().trim_end_matches('.').chars().take(LONGEST).collect();
+        let kind =
+            text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0");
+        (!text.is_empty()).then_some(Self { text, kind })
+    }
+
+    /// Its beginning, up to a number if that is not too near.
+    fn found_by(&self) -> String {
+        let number = self.text.find(|c: char| c.is_ascii_digit()).filter(|at| *at >= *FOUND_BY.start());
+        let beginning = &self.text[..number.unwrap_or(self.text.len())];
+        beginning.chars().take(*FOUND_BY.end()).collect::<String>().trim().to_owned()
     }
 }
 
-/// The causes that CronJobs share.
-pub fn banners(model: &Model) -> Vec<Banner> {
-    let mut found: BTreeMap<&Cause, usize> = BTreeMap::new();
-    for cause in model.rows.values().filter_map(|row| row.cause.as_ref()) {
-        *found.entry(cause).or_default() += 1;
+/// The text without the name of a Job of the CronJob, which no other one has.
+fn without_job(text: &str, cron_job: &str) -> String {
+    let stem = format!("{cron_job}-");
+    let mut parts = text.split(&*stem);
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        found.push_str(if rest.len() < part.len() { "…" } else { &stem });
+        found.push_str(rest);
     }
-    let mut found: Vec<_> = found.into_iter().filter(|(_, number)| *number >= LEAST).collect();
-    found.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
-    let banner = |(cause, number): (&Cause, usize)| Banner {
-        text: format!("{}: {} did not start.", cause.text, count(number, "CronJob")),
-        q: cause.q.clone(),
+    match found.strip_prefix("jobs.batch \"…\" is forbidden: ") {
+        Some(rest) => rest.to_owned(),
+        None => found,
+    }
+}
+
+/// The controllers that hold no Lease, and the answers that keep CronJobs from running. `lease` finds the Lease of those that run in a
+/// namespace under a controller; without it, Leases are not known.
+pub fn banners<F>(model: &Model, lease: Option<F>, now: DateTime<Utc>) -> Vec<Banner>
+where
+    F: Fn(&str, InCharge) -> Option<ControllerLease>,
+{
+    let mut leaderless: BTreeMap<String, Concerned<'_>> = BTreeMap::new();
+    let mut refused: BTreeMap<&str, Concerned<'_>> = BTreeMap::new();
+    let mut known: BTreeMap<(&str, u8), Option<String>> = BTreeMap::new();
+    for row in model.rows.values().filter(|row| row.urgency != Urgency::Stopped) {
+        let without = lease.as_ref().and_then(|lease| {
+            let key = (row.namespace.as_str(), row.in_charge as u8);
+            known
+                .entry(key)
+                .or_insert_with(|| leader_of(row.in_charge, lease(&row.namespace, row.in_charge), now))
+                .clone()
+        });
+        match (without, &row.refusal) {
+            (Some(why), _) => leaderless.entry(why).or_default().0.push(row),
+            (None, Some(refusal)) => refused.entry(&refusal.kind).or_default().0.push(row),
+            (None, None) => {}
+        }
+    }
+    let mut refused: Vec<_> = refused.into_values().filter(|rows| rows.0.len() >= LEAST).collect();
+    refused.sort_by_key(|rows| std::cmp::Reverse(rows.0.len()));
+    let leaderless = leaderless.into_iter().map(|(why, rows)| rows.leaderless(&why));
+    leaderless.chain(refused.iter().take(MOST).filter_map(Concerned::refused)).collect()
+}
+
+/// Why no controller is known to run what this one is in charge of, as a sentence; `None` if one holds its Lease.
+fn leader_of(in_charge: InCharge, lease: Option<ControllerLease>, now: DateTime<Utc>) -> Option<String> {
+    let Some(lease) = lease.filter(|_| in_charge != InCharge::NotManaged) else {
+        let who = match in_charge {
+            InCharge::Own | InCharge::HandedOver => PROGRAM,
+            InCharge::InTree => IN_TREE,
+            // Its state says it.
+            InCharge::NotManaged => return None,
+            InCharge::Unknown => {
+                return Some("No controller has a Lease: none runs, or one without leader election".to_owned());
+            }
+        };
+        return Some(format!("{who} has no Lease: it does not run, or runs without leader election"));
     };
-    found.into_iter().map(banner).collect()
+    lease.is_abandoned(now).then(|| {
+        let since = lease.record.renew_time.map_or_else(|| "it was made".to_owned(), |time| moment(Zone::UTC, time));
+        format!("No controller has renewed the Lease {} since {since}", lease.name)
+    })
+}
+
+/// The CronJobs that have a cause.
+#[derive(Default)]
+struct Concerned<'a>(Vec<&'a Row>);
+
+impl Concerned<'_> {
+    fn leaderless(&self, why: &str) -> Banner {
+        let overdue = self.0.iter().filter(|row| row.urgency == Urgency::Overdue).count();
+        let what = count(self.0.len(), "CronJob");
+        let overdue_now = match overdue {
+            0 => "none is overdue yet".to_owned(),
+            1 => "1 is overdue".to_owned(),
+            overdue => format!("{overdue} are overdue"),
+        };
+        let text = format!("{why}. This concerns {what}; {overdue_now}.");
+        Banner { text, q: (overdue > 0).then(String::new), namespace: self.namespace() }
+    }
+
+    fn refused(&self) -> Option<Banner> {
+        let refusals: Vec<&Refusal> = self.0.iter().filter_map(|row| row.refusal.as_ref()).collect();
+        let first = refusals.first()?;
+        let like = if refusals.iter().all(|one| one.text == first.text) { "" } else { ", with other numbers for each" };
+        let place = self.namespace().map_or_else(String::new, |namespace| format!(" of namespace {namespace}"));
+        let what = count(self.0.len(), "CronJob");
+        let text = format!("The API server refuses the Jobs of {what}{place}{like}: {}.", first.text);
+        Some(Banner { text, q: Some(first.found_by()), namespace: self.namespace() })
+    }
+
+    fn namespace(&self) -> Option<String> {
+        let first = &self.0.first()?.namespace;
+        self.0.iter().all(|row| row.namespace == *first).then(|| first.clone())
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::cli::cluster::Known;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::{Explanation, Facts, Remedy};
 use crate::cli::next::cron_jobs::{CronJobRuns, Question};
-use crate::cli::slots::{History, OfCronJob};
+use crate::cli::slots::{History, Judged, OfCronJob, STRIP};
 use crate::terminal::shell_word;
 
 /// The number of next runs.
@@ -40,6 +40,8 @@ pub struct Detail {
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<Effect>,
     slots: OfCronJob,
+    /// The newest slots, one by one.
+    strip: Vec<Judged>,
     jobs: Vec<Run>,
     /// The Events, or why they cannot be read.
     events: Result<Vec<Said>, String>,
@@ -78,10 +80,10 @@ pub async fn detail(board: &Board, name: &ObjectName) -> Option<Detail> {
     let watched = board.source.cron_jobs.get(name)?;
     let now = board.now();
     let known = board.source.known(&watched, board.zone, now);
-    let (mut explanation, slots) = {
+    let (mut explanation, slots, strip) = {
         let history = History::new(&known, board.zone, now);
-        let slots = history.told(now - SINCE);
-        (history.explanation, slots)
+        let (slots, strip) = (history.told(now - SINCE), history.newest(STRIP));
+        (history.explanation, slots, strip)
     };
     let question = Question { zone: board.zone, seed: board.seed.clone(), from: None, count: RUNS, all: true };
     let next = CronJobRuns::of(&known.facts.cron_job, &question, now);
@@ -104,6 +106,7 @@ pub async fn detail(board: &Board, name: &ObjectName) -> Option<Detail> {
         next,
         effect,
         slots,
+        strip,
         jobs,
         events: board.source.unread_events().map_or(Ok(events), Err),
         yaml: board.source.yaml(name).await,

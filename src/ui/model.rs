@@ -18,13 +18,13 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::banners::Cause;
+use super::banners::Refusal;
 use super::connection::Outage;
 use super::objects::{About, WatchedCronJob};
 use super::source::Source;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
-use crate::cli::explain::{Case, Explanation, NoSuccess, State, Urgency};
+use crate::cli::explain::{Case, Explanation, InCharge, NoSuccess, State, Urgency};
 use crate::cli::forecast::Durations;
 use crate::cli::slots::{Fate, History, Judged, RunResult, STRIP};
 use crate::cli::words;
@@ -90,9 +90,12 @@ pub struct Row {
     /// What it is grouped by.
     #[serde(skip)]
     pub about: Arc<About>,
-    /// What keeps it from running that may keep others, too.
+    /// Which controller runs it.
     #[serde(skip)]
-    pub cause: Option<Cause>,
+    pub in_charge: InCharge,
+    /// With what the API server refuses its Jobs.
+    #[serde(skip)]
+    pub refusal: Option<Refusal>,
     /// When time changes the words.
     #[serde(skip)]
     until: DateTime<Utc>,
@@ -187,6 +190,8 @@ pub struct Board {
     /// The version of the model.
     versions: watch::Sender<u64>,
     past: Mutex<HashMap<ObjectName, Known>>,
+    /// Those that look overdue, and since when: that is said once everything up to then is known.
+    doubted: Mutex<HashMap<ObjectName, DateTime<Utc>>>,
     /// Cancelled when someone has opened the page.
     pub opened: CancellationToken,
     /// Whether the source had synced, its trouble and its outage at the last version.
@@ -223,6 +228,7 @@ impl Board {
             model: RwLock::default(),
             versions: watch::Sender::default(),
             past: Mutex::default(),
+            doubted: Mutex::default(),
             opened: CancellationToken::new(),
             status: Mutex::default(),
         })
@@ -283,9 +289,10 @@ impl Board {
         let changed = if synced { self.source.changes.take() } else { HashSet::new() };
         let watched = if synced { self.source.cron_jobs.list() } else { Vec::new() };
         let names: HashSet<&ObjectName> = watched.iter().map(|watched| &watched.cron_job.name).collect();
+        let doubted: HashSet<ObjectName> = self.doubted.lock().keys().cloned().collect();
         let is_stale = |watched: &&Arc<WatchedCronJob>| {
             let name = &watched.cron_job.name;
-            changed.contains(name) || before.rows.get(name).is_none_or(|row| row.until <= now)
+            changed.contains(name) || doubted.contains(name) || before.rows.get(name).is_none_or(|row| row.until <= now)
         };
         let stale: Vec<&Arc<WatchedCronJob>> = watched.iter().filter(is_stale).collect();
         let is_gone = before.rows.keys().any(|name| !names.contains(name));
@@ -295,8 +302,31 @@ impl Board {
         *self.status.lock() = status;
         let mut rows = before.rows.clone();
         rows.retain(|name, _| names.contains(name));
-        rows.extend(self.compute(&stale, now));
+        self.doubted.lock().retain(|name, _| names.contains(name));
+        rows.extend(self.beyond_doubt(&before, self.compute(&stale, now), now));
         self.publish(rows, before.version + 1);
+    }
+
+    /// Those of the rows that can be shown. A watch that is silent does not tell that a run has started, so one that looks overdue stays
+    /// as it was until nothing more may have come.
+    fn beyond_doubt(
+        &self,
+        before: &Model,
+        rows: Vec<(ObjectName, Arc<Row>)>,
+        now: DateTime<Utc>,
+    ) -> Vec<(ObjectName, Arc<Row>)> {
+        let mut doubted = self.doubted.lock();
+        let can_be_shown = |(name, row): &(ObjectName, Arc<Row>)| {
+            let is_new = row.urgency == Urgency::Overdue
+                && !self.source.is_files()
+                && before.rows.get(name).is_some_and(|row| row.urgency != Urgency::Overdue);
+            let is_doubted = is_new && !self.source.knows(*doubted.entry(name.clone()).or_insert(now));
+            if !is_doubted {
+                doubted.remove(name);
+            }
+            !is_doubted
+        };
+        rows.into_iter().filter(can_be_shown).collect()
     }
 
     fn publish(&self, rows: BTreeMap<ObjectName, Arc<Row>>, version: u64) {
@@ -324,7 +354,7 @@ impl Board {
         let children: Vec<Arc<Job>> =
             known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
         let stats = CronJobStats::open(cron_job, &children, now);
-        let (held, shared) = (held(&told), Cause::of(&told));
+        let (held, refusal) = (held(&told), Refusal::of(&told, &known.facts));
         let next = told.next_run.filter(|_| held.is_none()).map(|run| {
             let due = run.time.to_utc();
             Next { due, slot: cron_job.nominal(due), effect: run.effect }
@@ -353,7 +383,8 @@ impl Board {
             due_since: told.due_since,
             running: told.active.into_iter().map(|active| active.name).collect(),
             about: Arc::clone(&watched.about),
-            cause: shared,
+            in_charge: told.controller,
+            refusal,
             next,
             held,
             last,

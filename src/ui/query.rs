@@ -155,7 +155,8 @@ fn has_image(about: &About, image: &str) -> bool {
 
 fn is_match(row: &Row, q: &str) -> bool {
     let name = format!("{}/{}", row.namespace, row.name);
-    [&name, &row.schedule, row.label, &row.summary].iter().any(|text| text.to_lowercase().contains(q))
+    let refusal = row.refusal.as_ref().map_or("", |refusal| &refusal.text);
+    [&name, &row.schedule, row.label, &row.summary, refusal].iter().any(|text| text.to_lowercase().contains(q))
 }
 
 fn compare(sort: &str, a: &Row, b: &Row) -> Ordering {

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::UiError;
-use super::connection::{Outage, sentence};
+use super::connection::{Outage, Watches, sentence};
 use super::objects::{WatchedCronJob, WatchedEvent, WatchedJob};
 use crate::api::batch_v1::CronJob;
 use crate::api::policy::PolicyOptions;
@@ -29,12 +29,13 @@ use crate::api::{ControllerKind, Object as _, ObjectName, ResourceKind};
 use crate::cache::{Informer, Observer, Operation, ReflectorError, ResourceEventHandler, Store};
 use crate::cli::check::sources::{self, Read};
 use crate::cli::cluster::Known;
+use crate::cli::explain::lease::ControllerLease;
 use crate::cli::explain::lease::Leases;
-use crate::cli::explain::read::{lease_of, list, read_leases};
+use crate::cli::explain::read::{lease_at, lease_of, list, list_leases};
 use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge};
 use crate::cli::next::manifests;
-use crate::cli::restrictions::Restrictions;
+use crate::cli::restrictions::{Restrictions, unread};
 use crate::yaml;
 
 /// How often leases are read.
@@ -70,7 +71,8 @@ pub struct Source {
     /// All Jobs of the same namespaces.
     pub jobs: Arc<Store<WatchedJob>>,
     events: Arc<Store<WatchedEvent>>,
-    leases: RwLock<Leases>,
+    /// `None` until they were read.
+    leases: RwLock<Option<Leases>>,
     /// What the Namespaces say.
     restrictions: RwLock<Restrictions>,
     /// The namespace of the CronJobs; `None` for all.
@@ -78,6 +80,8 @@ pub struct Source {
     /// The latest failure for each kind that cannot be read.
     trouble: Mutex<BTreeMap<&'static str, String>>,
     outage: RwLock<Option<Outage>>,
+    /// See `connection`.
+    pub(super) watches: RwLock<Watches>,
     /// Whether a watch has broken off, and a wake for that.
     broken: (AtomicBool, Notify),
     origin: Origin,
@@ -126,6 +130,7 @@ impl Source {
             namespace: namespace.map(str::to_owned),
             trouble: Mutex::default(),
             outage: RwLock::default(),
+            watches: RwLock::default(),
             broken: (AtomicBool::default(), Notify::new()),
             origin: Origin::Cluster(client),
             changes: Arc::default(),
@@ -182,6 +187,7 @@ impl Source {
             namespace: None,
             trouble: Mutex::default(),
             outage: RwLock::default(),
+            watches: RwLock::default(),
             broken: (AtomicBool::default(), Notify::new()),
             origin: Origin::Files { objects, unreadable },
             changes: Arc::default(),
@@ -256,7 +262,7 @@ impl Source {
 
     /// Which controller runs a CronJob, as `explain` finds it, and what that controller sees.
     pub fn seen(&self, watched: &WatchedCronJob) -> (InCharge, Arc<CronJob>) {
-        let (in_charge, cron_job) = watched.seen(&self.leases.read());
+        let (in_charge, cron_job) = watched.seen(self.leases.read().as_ref().unwrap_or(&Leases::default()));
         (in_charge, self.restrictions.read().applied(cron_job, in_charge))
     }
 
@@ -271,8 +277,9 @@ impl Source {
         };
         let warnings = self.unread_events().map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
         let leases = self.leases.read();
-        let in_charge = in_charge.warned(&cron_job, &leases, warnings.as_deref().unwrap_or_default());
-        let lease = lease_of(&leases, &cron_job, in_charge);
+        let (none, warned) = (Leases::default(), warnings.as_deref().unwrap_or_default());
+        let in_charge = in_charge.warned(&cron_job, leases.as_ref().unwrap_or(&none), warned);
+        let lease = leases.as_ref().and_then(|leases| lease_of(leases, &cron_job, in_charge));
         drop(leases);
         let namespace_unread = self.restrictions.read().unread.clone();
         let facts = Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, lease, namespace_unread };
@@ -316,24 +323,67 @@ impl Source {
         yaml::write(&object).map_err(|error| error.to_string())
     }
 
+    /// The Lease under which a controller works on CronJobs of a namespace; `None` while Leases are not known.
+    pub fn lease_finder(&self) -> Option<impl Fn(&str, InCharge) -> Option<ControllerLease>> {
+        let leases = self.leases.read().clone()?;
+        Some(move |namespace: &str, in_charge| lease_at(&leases, ControllerKind::CronJob, namespace, in_charge))
+    }
+
     /// Reads the leases and the Namespaces again and again.
-    async fn read_leases(&self, cancel: &CancellationToken) {
+    async fn read_leases(&self, clock: &SharedClock, cancel: &CancellationToken) {
         let Origin::Cluster(client) = &self.origin else { return };
+        let mut at = clock.now();
         loop {
-            let found = read_leases(client).await;
-            let before = std::mem::replace(&mut *self.leases.write(), found.clone());
+            let found = list_leases(client).await;
             let restrictions = Restrictions::read(client, self.namespace.as_deref()).await;
+            self.note(
+                "Lease",
+                found.as_ref().err().map(|error| {
+                    format!("Leases cannot be read, so it does not show whether a controller runs: {error}.")
+                }),
+            );
+            self.note("Namespace", restrictions.unread.as_deref().map(|error| format!("{}.", unread(error))));
+            let is_read = found.is_ok();
+            let before = self.leases.read().clone().unwrap_or_default();
+            let found = found.unwrap_or_else(|_| before.clone());
             let restricted = std::mem::replace(&mut *self.restrictions.write(), restrictions.clone());
+            let (was, now) = (at, clock.now());
             for watched in self.cron_jobs.list() {
                 let CronJob { controller_kind, name, .. } = &*watched.cron_job;
-                let [now, then] = [&found, &before].map(|leases| leases.are_held(*controller_kind, &name.namespace));
-                if now != then || restrictions.of(&name.namespace) != restricted.of(&name.namespace) {
+                let said = |leases: &Leases, now| {
+                    let lease = leases.controller(*controller_kind, &name.namespace, false);
+                    let is_held = leases.are_held(*controller_kind, &name.namespace);
+                    (is_held, lease.map(|lease| (lease.name.clone(), lease.is_expired(now))))
+                };
+                if said(&found, now) != said(&before, was)
+                    || restrictions.of(&name.namespace) != restricted.of(&name.namespace)
+                {
                     self.changes.add(name.clone());
                 }
             }
+            if is_read || self.leases.read().is_some() {
+                *self.leases.write() = Some(found);
+            }
+            at = now;
             if cancel.run_until_cancelled(tokio::time::sleep(LEASE_PERIOD)).await.is_none() {
                 return;
             }
+        }
+    }
+
+    /// Notes why a kind cannot be read, or that it can.
+    fn note(&self, kind: &'static str, trouble: Option<String>) {
+        // An outage is said, and this may be a part of it.
+        if trouble.is_some() && self.outage().is_some() {
+            return;
+        }
+        let mut all = self.trouble.lock();
+        let before = match &trouble {
+            Some(trouble) => all.insert(kind, trouble.clone()),
+            None => all.remove(kind),
+        };
+        if before != trouble {
+            self.changes.notify.notify_one();
         }
     }
 }
@@ -348,7 +398,7 @@ impl Informers {
             }
         };
         let informers = join3(cron_jobs.run(cancel.clone()), jobs.run(cancel.clone()), events.run(cancel.clone()));
-        tokio::join!(informers, source.read_leases(&cancel), connection);
+        tokio::join!(informers, source.read_leases(&clock, &cancel), connection);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::options::PROGRAM;
 /// The lease that `manifests/tutorial` names, as the kubebuilder book does.
 const TUTORIAL: &str = "80807133.tutorial.kubebuilder.io";
 /// The lease of the controllers in kube-controller-manager.
-pub(in crate::cli) const IN_TREE: &str = "kube-controller-manager";
+pub(crate) const IN_TREE: &str = "kube-controller-manager";
 /// How much the clocks of the holder and of this process may differ.
 pub(in crate::cli) const SKEW: TimeDelta = TimeDelta::seconds(30);
 

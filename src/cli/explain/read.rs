@@ -294,19 +294,36 @@ pub(in crate::cli) async fn find_in_charge(
 
 /// The leases of controllers; none if they cannot be read.
 pub(crate) async fn read_leases(client: &Client) -> Leases {
+    list_leases(client).await.unwrap_or_default()
+}
+
+/// The leases of controllers.
+///
+/// # Errors
+/// When they cannot be read.
+pub(crate) async fn list_leases(client: &Client) -> Result<Leases, ReadError> {
     // Every node has a lease in a namespace of its own.
     let leases =
         list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
-    let leases: Vec<Lease> =
-        leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    Leases::of(&leases)
+    let leases: Vec<Lease> = leases.await?.into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    Ok(Leases::of(&leases))
 }
 
 /// The lease of the controller that runs a CronJob.
 pub(crate) fn lease_of(leases: &Leases, cron_job: &CronJob, in_charge: InCharge) -> Option<ControllerLease> {
+    lease_at(leases, cron_job.controller_kind, &cron_job.name.namespace, in_charge)
+}
+
+/// The lease of the controller that runs CronJobs of a namespace.
+pub(crate) fn lease_at(
+    leases: &Leases,
+    controller_kind: ControllerKind,
+    namespace: &str,
+    in_charge: InCharge,
+) -> Option<ControllerLease> {
     match in_charge {
         InCharge::InTree => leases.in_tree(),
-        _ => leases.controller(cron_job.controller_kind, &cron_job.name.namespace, in_charge.is_handed_over()),
+        _ => leases.controller(controller_kind, namespace, in_charge.is_handed_over()),
     }
 }
 

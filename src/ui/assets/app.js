@@ -6,7 +6,7 @@ import { Heat } from './heat.js';
 import { copyLogs, onSaid } from './logs.js';
 import { Night } from './night.js';
 import { begin } from './session.js';
-import { isZone, selection, setNow, useAnswer, useUrlState, useVersion } from './state.js';
+import { isOffset, selection, setNow, useAnswer, useUrlState, useVersion, zoneNamed } from './state.js';
 import { Table } from './table.js';
 import { Timeline } from './timeline.js';
 import { STATES, clock, count, inZone, isoDay, moment, parseName, sentence } from './words.js';
@@ -40,11 +40,16 @@ function Strip({ summary, state, change }) {
 function ZoneField({ zone, change }) {
   const [text, set] = useState(zone);
   useEffect(() => set(zone), [zone]);
-  const isWrong = !isZone(text);
+  const isWrong = !zoneNamed(text);
+  const take = (event) => {
+    const name = zoneNamed(event.target.value);
+    if (name) change({ zone: name });
+    if (name === zone) set(zone);
+  };
   return html`<label class="zone-field">Times in <input type="text" list="zones" value=${text} aria-invalid=${isWrong} onInput=${(event) => set(event.target.value)}
-      onChange=${(event) => isZone(event.target.value) && change({ zone: event.target.value })} onBlur=${() => set(isZone(text) ? text : zone)} />
+      onChange=${take} onBlur=${() => isWrong && set(zone)} aria-describedby=${isWrong ? 'zone-mark' : undefined} />
     <datalist id="zones">${ZONES.map((name) => html`<option value=${name} />`)}</datalist>
-    ${isWrong && html`<small role="alert">not a time zone; times stay in ${zone}</small>`}</label>`;
+    ${isWrong && html`<small role="alert" id="zone-mark">${isOffset(text) ? 'an offset is not a time zone, which has a name such as Europe/Berlin' : 'not a time zone'}; times stay in ${zone}</small>`}</label>`;
 }
 
 function Filters({ summary, state, change, search }) {
@@ -54,7 +59,7 @@ function Filters({ summary, state, change, search }) {
     <label class="search"><span class="hidden">Search</span><input type="search" ref=${search} placeholder="Search (/)" value=${state.q}
       onInput=${(event) => change({ q: event.target.value })} /></label>
     <label>Namespace <select value=${state.namespace} onChange=${(event) => change({ namespace: event.target.value })}>
-      <option value="">all</option>${namespaces.map((name) => html`<option value=${name} selected=${name === state.namespace}>${name}${summary.namespaces[name] ? ` (${summary.namespaces[name]})` : ''}</option>`)}</select></label>
+      <option value="">all</option>${namespaces.map((name) => html`<option value=${name} selected=${name === state.namespace}>${name}${summary.namespaces[name] === undefined ? '' : ` (${summary.namespaces[name]})`}</option>`)}</select></label>
     <label>State <select value=${state.state} onChange=${(event) => change({ state: event.target.value })}>
       <option value="">all</option>${Object.entries(STATES).map(([name, [sign, word]]) => html`<option value=${name} selected=${name === state.state}>${`${sign} ${sentence(word)} (${summary.states[name] ?? 0})`}</option>`)}</select></label>
     <${GroupBy} state=${state} change=${change} labelKeys=${summary.labelKeys} />
@@ -63,7 +68,7 @@ function Filters({ summary, state, change, search }) {
 }
 
 const HELP = [['/', 'search'], ['1 2 3 4', 'table, heat map, timeline, night and next hour'], ['↑ ↓ j k', 'move in the table'], ['Enter', 'open a CronJob'],
-  ['l', 'copy the command that prints its log'], ['← → + −', 'move and zoom the timeline; arrows move in the heat map'], ['Esc', 'close, and back to the row'], ['?', 'this help']];
+  ['l', 'copy the command that prints its log'], ['← → + −', 'move and zoom the timeline; arrows move in the heat map and in the last slots of a CronJob'], ['Esc', 'close, and back to the row'], ['?', 'this help']];
 
 // What is wrong with the page as a whole, the worst first.
 function Notices({ summary, state, change, error, isConnected }) {
@@ -73,12 +78,12 @@ function Notices({ summary, state, change, error, isConnected }) {
   if (!isConnected) lines.push(['lost', 'cronjob-controller does not answer any more. This page shows what it said last; open the link that it prints when it is started again.']);
   if (outage) lines.push(['lost', summary.synced ? `Not live since ${since}: ${outage.why} Every state and every time below is as of then.` : `CronJobs are not known yet. ${outage.why}`]);
   else for (const text of trouble) lines.push(['', text]);
-  for (const { text, q } of outage ? [] : banners) lines.push(['fleet', text, q]);
+  for (const { text, ...found } of outage ? [] : banners) lines.push(['fleet', text, found]);
   for (const text of summary.synced ? summary.unknown : []) lines.push(['', text]);
   if (error) lines.push(['', error]);
-  if (state.wrong.length > 0) lines.push(['', `The link has ${state.wrong.join(', ')}, which means nothing here, and is left out.`]);
-  return lines.length > 0 && html`<div class="error" role="alert">${lines.map(([name, text, q]) => html`<p class=${name}>${inZone(text, state.zone)}
-    ${q && html` <button type="button" class="copy" onClick=${() => change({ view: 'table', state: 'overdue', q })}>Show them</button>`}</p>`)}</div>`;
+  if (state.wrong.length > 0) lines.push(['', `The link has ${state.wrong.join(', ')}, which means nothing here, and is left out.${state.wrong.some((one) => one.startsWith('zone=')) ? ` Times are in ${state.zone}; a time zone has a name such as Europe/Berlin.` : ''}`]);
+  return lines.length > 0 && html`<div class="error" role="alert">${lines.map(([name, text, found]) => html`<p class=${name}>${inZone(text, state.zone)}
+    ${typeof found?.q === 'string' && html` <button type="button" class="copy" onClick=${() => change({ view: 'table', state: 'overdue', q: found.q, namespace: found.namespace ?? '', label: '', image: '' })}>Show them</button>`}</p>`)}</div>`;
 }
 
 // A view that fails leaves the rest of the page.
@@ -114,8 +119,14 @@ function useKeys(latest, { setHelp, change, search }) {
       if (event.key === '?') setHelp((shown) => !shown);
       if (event.key === 'l' && state.cj) copyLogs(parseName(state.cj));
     };
+    // A click is not meant for what comes next: Enter would undo it.
+    const clicked = ({ detail, target }) => { if (detail > 0) target.closest?.('header button, nav button, .groups button, .error button')?.blur(); };
     addEventListener('keydown', keys);
-    return () => removeEventListener('keydown', keys);
+    addEventListener('click', clicked);
+    return () => {
+      removeEventListener('keydown', keys);
+      removeEventListener('click', clicked);
+    };
   }, []);
 }
 

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef } from './vendor/htm-preact-3.1.1.js';
 import { Lanes } from './lanes.js';
 import { useAnswer, useNow } from './state.js';
+import { Cells } from './strip.js';
 import { Chips } from './table.js';
 import { Copy, RESULTS, count, inZone, kind, moment, parseName, relative, sentence, stretch, stateOf } from './words.js';
 
@@ -93,6 +94,7 @@ export function Detail({ state, change, version }) {
       ${told.notes.map((note) => html`<p>${inZone(note, state.zone)}</p>`)}
       ${value.effect && html`<${Lanes} effect=${value.effect} zone=${state.zone} />`}
       <${NextRuns} next=${value.next} zone=${state.zone} />
+      ${value.strip && html`<h3>The last slots</h3><${Cells} cells=${value.strip} zone=${state.zone} open=${(job) => change({ job })} />`}
       <${History} jobs=${value.jobs} slots=${value.slots} zone=${state.zone} now=${now} chosen=${state.job} />
       <${Past} namespace=${namespace} name=${name} now=${now} />
       <h3>Events</h3>

@@ -1,8 +1,8 @@
 // The starts in each minute of a day, or the Jobs that run in it.
 import { h, html, useRef, useState } from './vendor/htm-preact-3.1.1.js';
-import { SPREADS, now, selection, useAnswer } from './state.js';
+import { SPREADS, now, selection, useAnswer, useNow } from './state.js';
 import { opener } from './table.js';
-import { Copy, clock, count, isoDay, moment } from './words.js';
+import { Copy, clock, count, isoDay, moment, wholeDay } from './words.js';
 
 const two = (number) => String(number).padStart(2, '0');
 // The same number has the same colour on every day, in every zone, with and without what-if: each step is twice as many.
@@ -12,7 +12,7 @@ const level = (starts) => STEPS.filter((step) => starts >= step).length;
 // What is counted.
 const NOUNS = { starts: 'start', jobs: 'running Job' };
 
-function Grid({ day, noun, chosen, choose }) {
+function Grid({ day, noun, at: present, chosen, choose }) {
   const [focus, setFocus] = useState([0, 0]);
   const grid = useRef();
   const move = (event) => {
@@ -29,7 +29,7 @@ function Grid({ day, noun, chosen, choose }) {
     grid.current.querySelector(`[data-cell="${hour}:${minute}"]`)?.focus();
   };
   const twice = (hour, i) => day.hours.some((other, j) => j !== i && other.number === hour.number);
-  return h('div', { class: 'heat', role: 'grid', ref: grid, onKeyDown: move, 'aria-label': `${noun === 'start' ? 'Starts' : 'Running Jobs'} in each minute of ${day.date}, ${day.timeZone}` },
+  return h('div', { class: 'heat', role: 'grid', ref: grid, onKeyDown: move, 'aria-label': `${noun === 'start' ? 'Starts' : 'Running Jobs'} in each minute of ${wholeDay(day.date)}, ${day.timeZone}` },
     h('div', { class: 'hour scale', 'aria-hidden': 'true' }, h('span', { class: 'label' }),
       [0, 10, 20, 30, 40, 50].map((minute) => h('span', { class: 'minute' }, `:${two(minute)}`))),
     day.hours.map((hour, i) => h('div', { class: 'hour', role: 'row', key: hour.start },
@@ -37,9 +37,10 @@ function Grid({ day, noun, chosen, choose }) {
       hour.firstMinute > 0 && h('span', { class: 'gap', style: { gridColumn: `span ${hour.firstMinute}` } }),
       hour.minutes.map((starts, j) => {
         const at = new Date(Date.parse(hour.start) + j * 60000).toISOString();
-        const text = `${two(hour.number)}:${two(hour.firstMinute + j)}, ${count(starts, noun)}`;
+        const isNow = Date.parse(at) === present;
+        const text = `${two(hour.number)}:${two(hour.firstMinute + j)}${isNow ? ', now' : ''}, ${count(starts, noun)}`;
         return h('span', {
-          class: `c l${level(starts)}${at === chosen ? ' chosen' : ''}`, role: 'gridcell', title: text, 'aria-label': text,
+          class: `c l${level(starts)}${at === chosen ? ' chosen' : ''}${isNow ? ' now' : ''}`, role: 'gridcell', title: text, 'aria-label': text,
           'data-cell': `${i}:${j}`, 'data-starts': starts, tabindex: focus[0] === i && focus[1] === j ? 0 : -1,
           onClick: () => { setFocus([i, j]); choose(at); },
         });
@@ -77,7 +78,10 @@ function fullest(day) {
 }
 
 export function Heat({ state, change, version }) {
-  const day = state.day || isoDay(now(), state.zone);
+  useNow(5000);
+  const present = Math.floor(now() / 60e3) * 60e3;
+  const today = isoDay(present, state.zone);
+  const day = state.day || today;
   const { value, error, isOld } = useAnswer('heat', { ...selection(state), day, zone: state.zone, spread: state.spread }, version);
   const step = (days) => {
     const next = new Date(`${day}T12:00:00Z`);
@@ -97,12 +101,12 @@ export function Heat({ state, change, version }) {
     </div>
     ${error && html`<p class="error" role="alert">${error}</p>`}
     ${value && html`
-      <p class="lead">${state.show === 'jobs' ? '' : `${count(value.starts, 'start')} of `}${count(value.cronJobs, 'CronJob')}; at most <b>${value.most}</b> ${state.show === 'jobs' ? 'Jobs run ' : ''}in one minute${value.mostAt ? `, at ${clock(Date.parse(value.mostAt), state.zone)}` : ''}.
+      <p class="lead"><b>${wholeDay(value.date)}</b>${value.date === today ? ', today' : ''}: ${state.show === 'jobs' ? '' : `${count(value.starts, 'start')} of `}${count(value.cronJobs, 'CronJob')}; at most <b>${value.most}</b> ${state.show === 'jobs' ? 'Jobs run ' : ''}in one minute${value.mostAt ? `, at ${clock(Date.parse(value.mostAt), state.zone)}` : ''}.
         ${value.withoutLength > 0 && ` Of ${count(value.withoutLength, 'CronJob')} no run has succeeded whose Job still exists: each counts in the minute of its start.`}</p>
       ${value.starts > 0 && html`<p class="lead">The fullest minutes: ${fullest(value).map(({ at, starts }, i) => html`${i > 0 && ', '}<button type="button" class="copy" onClick=${() => change({ minute: new Date(at).toISOString() })}>${clock(at, state.zone)} with ${starts}</button>`)}.</p>`}
-      <div class="map"><${Grid} day=${value} noun=${NOUNS[state.show]} chosen=${state.minute && new Date(state.minute).toISOString()} choose=${(minute) => change({ minute })} />
+      <div class="map"><${Grid} day=${value} noun=${NOUNS[state.show]} at=${present} chosen=${state.minute && new Date(state.minute).toISOString()} choose=${(minute) => change({ minute })} />
         ${state.minute && html`<${Minute} state=${state} change=${change} version=${version} />`}</div>
-      <p class="legend">${state.show === 'jobs' ? 'Jobs that run in a minute, by the median of those before' : 'Starts in a minute'}: <span class="c l0"></span> 0 ${STEPS.map((step, i) => html`<span class=${`c l${i + 1}`}></span> ${step}${i < STEPS.length - 1 ? (STEPS[i + 1] > step + 1 ? `–${STEPS[i + 1] - 1}` : '') : ' and more'} `)}</p>
+      <p class="legend">${state.show === 'jobs' ? 'Jobs that run in a minute, by the median of those before' : 'Starts in a minute'}: <span class="c l0"></span> 0 ${STEPS.map((step, i) => html`<span class=${`c l${i + 1}`}></span> ${step}${i < STEPS.length - 1 ? (STEPS[i + 1] > step + 1 ? `–${STEPS[i + 1] - 1}` : '') : ' and more'} `)}${value.date === today && html`<span class="c now"></span> now, ${clock(present, state.zone)}`}</p>
       <${WhatIf} value=${value} spread=${state.spread} />`}
   </div>`;
 }

@@ -13,11 +13,15 @@ const DEFAULTS = {
   day: '', zone: LOCAL_ZONE, show: 'starts', spread: '', minute: '', span: '6h', at: '', cj: '', job: '',
 };
 
-export function isZone(name) {
+export const isOffset = (name) => /^\s*[+\u2212-]?\d/.test(name);
+
+// The name of a time zone as the server writes it, too; null if there is none. An offset has no name, and no rules.
+export function zoneNamed(name) {
   try {
-    return !!name && !!new Intl.DateTimeFormat('en-GB', { timeZone: name });
+    const { timeZone } = new Intl.DateTimeFormat('en-GB', { timeZone: name.trim() }).resolvedOptions();
+    return name.trim() === '' || isOffset(timeZone) ? null : timeZone;
   } catch {
-    return false;
+    return null;
   }
 }
 
@@ -28,7 +32,7 @@ const VALID = {
   group: (value) => /^(namespace|image|label:.+)$/.test(value), show: oneOf('starts', 'jobs'),
   state: oneOf('overdue', 'stuck', 'blocked', 'failed', 'never', 'soon', 'fine', 'stopped'),
   sort: oneOf('problems', 'name', 'next', 'last', 'lateness', 'failures'),
-  zone: isZone, spread: oneOf(...SPREADS), span: oneOf(...Object.keys(SPANS)),
+  zone: (value) => !!zoneNamed(value), spread: oneOf(...SPREADS), span: oneOf(...Object.keys(SPANS)),
   day: (value) => /^\d{4}-\d\d-\d\d$/.test(value) && isTime(value), minute: isTime, at: isTime,
 };
 
@@ -42,7 +46,7 @@ export function read() {
     wrong.push(`${name}=${given}`);
     return [name, value];
   }));
-  return { ...state, wrong };
+  return { ...state, zone: zoneNamed(state.zone) ?? LOCAL_ZONE, wrong };
 }
 
 export function address({ wrong, ...state }) {

@@ -1,6 +1,6 @@
 // The newest slots of a CronJob as cells: what is above the line has run, and how high it is says for how long.
-import { html } from './vendor/htm-preact-3.1.1.js';
-import { REASONS, moment, stretch } from './words.js';
+import { html, useRef, useState } from './vendor/htm-preact-3.1.1.js';
+import { REASONS, count, inZone, moment, sentence, stretch } from './words.js';
 
 const [WIDTH, HEIGHT, LINE] = [7, 24, 22];
 // So many cells a row has at most; the newest one is always at the same place.
@@ -33,17 +33,44 @@ function Mark({ cell, i, longest }) {
   }
 }
 
+// What became of a slot, in words.
+const describe = (cell, zone) => `${moment(Date.parse(cell.slot), zone)}: ${kind(cell)[1]}${cell.took ? `, ${stretch(cell.took * 1000)}` : ''}. ${inZone(sentence(cell.why), zone)}`;
+
+const longestOf = (cells) => Math.max(0, ...cells.map((cell) => cell.took ?? 0));
+
+// The same cells as buttons: arrows move, and what became of the slot is below.
+export function Cells({ cells, zone, open }) {
+  const [focus, setFocus] = useState(null);
+  const [over, setOver] = useState(null);
+  const all = useRef();
+  if (cells.length === 0) return html`<p class="quiet">No slot has come yet.</p>`;
+  const last = cells.length - 1;
+  const at = Math.min(focus ?? last, last);
+  const move = (event) => {
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    all.current.children[Math.min(Math.max(to, 0), last)].focus();
+  };
+  return html`<div class="cells" role="toolbar" aria-label=${`The last ${count(cells.length, 'slot')}; arrows move`} ref=${all} onKeyDown=${move} onMouseLeave=${() => setOver(null)}>
+    ${cells.map((cell, i) => html`<button type="button" key=${cell.slot} tabindex=${i === at ? 0 : -1} class=${i === (over ?? at) ? 'told' : ''} aria-label=${describe(cell, zone)}
+      onFocus=${() => { setFocus(i); setOver(null); }} onMouseEnter=${() => setOver(i)} onClick=${() => cell.job && open(cell.job)}>
+      <svg class=${`cell-of ${kind(cell)[0]}`} aria-hidden="true" width=${WIDTH} height=${HEIGHT}><${Mark} cell=${cell} i=${0} longest=${longestOf(cells)} /></svg></button>`)}
+  </div>
+  <p class="slot-told" aria-hidden="true">${describe(cells[Math.min(over ?? at, last)], zone)}</p>`;
+}
+
 export function Strip({ cells, zone, open }) {
   if (cells.length === 0) return html`<span class="quiet">no slot yet</span>`;
-  const longest = Math.max(0, ...cells.map((cell) => cell.took ?? 0));
+  const longest = longestOf(cells);
   const counts = new Map();
   for (const cell of cells) counts.set(kind(cell)[1], (counts.get(kind(cell)[1]) ?? 0) + 1);
-  const label = `the last ${cells.length} slots: ${[...counts].map(([what, number]) => `${number} ${what}`).join(', ')}`;
+  const label = `the last ${cells.length} slots: ${[...counts].map(([what, number]) => `${number} ${what}`).join(', ')}; the newest, ${describe(cells.at(-1), zone)}`;
   return html`<svg class="strip-of" role="img" aria-label=${label} width=${MOST * WIDTH} height=${HEIGHT}>
     ${cells.map((cell, at) => {
     const i = at + MOST - cells.length;
-    const [name, what] = kind(cell);
-    const title = `${moment(Date.parse(cell.slot), zone)}: ${what}${cell.took ? `, ${stretch(cell.took * 1000)}` : ''}. ${cell.why}`;
+    const [name] = kind(cell);
+    const title = describe(cell, zone);
     return html`<g class=${`cell-of ${name} ${cell.job ? 'job' : ''}`} onClick=${cell.job ? (event) => { event.stopPropagation(); open(cell.job); } : undefined}>
       <title>${title}</title><rect class="hit" x=${i * WIDTH} y="0" width=${WIDTH} height=${HEIGHT} /><${Mark} cell=${cell} i=${i} longest=${longest} /></g>`;
   })}</svg>`;

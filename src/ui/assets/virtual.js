@@ -5,6 +5,10 @@ import { get } from './state.js';
 // So many rows beyond those in view are drawn, and at least so many more are known.
 const MARGIN = 6;
 const CHUNK = 40;
+// The keys of text are not those of the list.
+const TEXT = 'input, select, textarea, [contenteditable]';
+// What Enter does something with by itself.
+const PRESSED = 'a, button, summary, [role="button"], [role="gridcell"][tabindex]';
 const STEPS = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
 // The tops of rows: each as high as it was measured, or as high as `guess`.
@@ -26,12 +30,16 @@ function rowAt(all, top) {
   return low;
 }
 
+const NONE = { at: 0, row: null };
+const isSame = (a, b) => !!a && !!b && a.namespace === b.namespace && a.name === b.name;
+
 export function VirtualList({ path, params, version, height, label, header, render, onTotal, onOpen, onLogs, isOpen, place, chunk = CHUNK }) {
   const scroller = useRef();
   const heights = useRef(new Map());
   const [view, setView] = useState({ top: 0, size: 600 });
-  const [page, setPage] = useState({ total: null, offset: 0, rows: [], error: null });
-  const [active, setActive] = useState(0);
+  const [page, setPage] = useState({ total: null, offset: 0, rows: [], error: null, of: null });
+  // The active CronJob, and the row where it was last. A row may move or vanish; Enter opens the one that was chosen.
+  const [active, setActive] = useState(NONE);
   const [, measured] = useState(0);
   const key = JSON.stringify([path, params]);
 
@@ -69,7 +77,7 @@ export function VirtualList({ path, params, version, height, label, header, rend
     if (changed) measured((n) => n + 1);
   });
   // Other rows begin at the top. The same rows at a later time stay where they are.
-  useEffect(() => { scroller.current.scrollTop = 0; heights.current.clear(); setActive(0); }, [place ?? key]);
+  useEffect(() => { scroller.current.scrollTop = 0; heights.current.clear(); setActive(NONE); }, [place ?? key]);
   // An answer counts unless a later one came first: while someone scrolls, rows that were asked for a moment ago are of use.
   const asked = useRef({ key, number: 0, shown: 0 });
   useEffect(() => {
@@ -79,46 +87,58 @@ export function VirtualList({ path, params, version, height, label, header, rend
     const { number } = current;
     const counts = () => current.key === key && number > current.shown;
     get(path, { ...params, offset: from, limit: wanted }).then(
-      (answer) => { if (counts()) { current.shown = number; setPage({ ...answer, error: null }); onTotal?.(answer.total); } },
+      (answer) => { if (counts()) { current.shown = number; setPage({ ...answer, error: null, of: key }); onTotal?.(answer.total); } },
       (error) => counts() && setPage((before) => ({ ...before, error: error.message })),
     );
   }, [key, version, from, wanted]);
   useEffect(() => () => { asked.current.key = null; }, []);
+  // Where the active CronJob is now, and which one it is if only its row was known.
+  const found = page.rows.findIndex((row) => isSame(row, active.row));
+  useEffect(() => {
+    const row = page.rows[active.at - page.offset];
+    if (found >= 0 && page.offset + found !== active.at) setActive({ ...active, at: page.offset + found });
+    else if (!active.row && row && page.of === key) setActive({ at: active.at, row });
+  });
   // The keys work from the first moment, and again when a CronJob is closed.
   useEffect(() => { if (!isOpen && document.activeElement === document.body) scroller.current.focus({ preventScroll: true }); }, [isOpen]);
 
   const move = (event) => {
-    const isHere = event.target === scroller.current || (event.target === document.body && !isOpen);
-    if (!isHere || event.ctrlKey || event.metaKey || event.altKey) return;
-    const row = page.rows[active - page.offset];
-    if (row && event.key === 'Enter') return onOpen?.(row);
-    if (row && event.key === 'l') return onLogs?.(row);
-    const step = STEPS[event.key];
+    const { target, key: pressed } = event;
+    const inPanel = target.closest('[role="dialog"]');
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || target.closest(TEXT)) return;
+    // In a panel, the keys of the panel scroll it.
+    if (scroller.current.offsetParent === null || (inPanel && pressed !== 'j' && pressed !== 'k')) return;
+    if (active.row && pressed === 'Enter' && !target.closest(PRESSED)) return onOpen?.(active.row);
+    if (active.row && pressed === 'l' && !isOpen) return onLogs?.(active.row);
+    const step = STEPS[pressed];
     if (step === undefined || !total) return;
     event.preventDefault();
-    const next = Math.min(Math.max(active + step, 0), total - 1);
-    setActive(next);
+    // Where one has vanished, the next one is.
+    const at = found < 0 && page.rows[active.at - page.offset] && active.row && step > 0 ? active.at - 1 : active.at;
+    const next = Math.min(Math.max(at + step, 0), total - 1);
+    setActive({ at: next, row: page.rows[next - page.offset] ?? null });
     const element = scroller.current;
+    element.focus({ preventScroll: true });
     const head = element.querySelector('.head')?.offsetHeight ?? 0;
     if (all[next] < element.scrollTop) element.scrollTop = all[next];
     else if (all[next + 1] + head > element.scrollTop + element.clientHeight) element.scrollTop = all[next + 1] + head - element.clientHeight;
   };
 
-  // A click beside everything takes the focus away, and not the keys.
+  // The keys work wherever the focus is.
   const latest = useRef();
   latest.current = move;
   useEffect(() => {
-    const hear = (event) => { if (event.target === document.body) latest.current(event); };
+    const hear = (event) => latest.current(event);
     addEventListener('keydown', hear);
     return () => removeEventListener('keydown', hear);
   }, []);
 
   const drawn = Array.from({ length: Math.max(last - first, 0) }, (_, i) => first + i);
-  const isShown = active >= first && active < last && page.rows[active - page.offset] !== undefined;
+  const isShown = found >= 0 && page.offset + found >= first && page.offset + found < last;
   return html`
     ${page.error && html`<p class="error" role="alert">${page.error}</p>`}
-    <div class="scroller" ref=${scroller} tabindex="0" onKeyDown=${move} role="grid" aria-label=${label}
-         aria-activedescendant=${isShown ? `row-${active}` : undefined}
+    <div class="scroller" ref=${scroller} tabindex="0" role="grid" aria-label=${label}
+         aria-activedescendant=${isShown ? `row-${page.offset + found}` : undefined}
          aria-rowcount=${total + 1} onScroll=${(event) => setView({ top: event.target.scrollTop, size: event.target.clientHeight })}>
       ${header}
       <div class="rows" role="rowgroup" style=${{ height: `${all[total]}px` }}>
@@ -126,12 +146,13 @@ export function VirtualList({ path, params, version, height, label, header, rend
     const row = page.rows[at - page.offset];
     const style = { top: `${all[at] ?? 0}px`, minHeight: `${height}px` };
     if (!row) return html`<div class="row waiting" role="row" aria-rowindex=${at + 2} key=${at} style=${style}><div class="cell name" role="gridcell">…</div></div>`;
-    return html`<div class=${`row ${row.urgency ?? ''} ${at === active ? 'active' : ''}`} role="row" key=${`${row.namespace}/${row.name}`}
-               id=${`row-${at}`} data-at=${at} aria-selected=${at === active} onClick=${() => setActive(at)} aria-rowindex=${at + 2} style=${style}>
+    const isActive = isSame(row, active.row);
+    return html`<div class=${`row ${row.urgency ?? ''} ${isActive ? 'active' : ''}`} role="row" key=${`${row.namespace}/${row.name}`}
+               id=${`row-${at}`} data-at=${at} aria-selected=${isActive} onClick=${() => setActive({ at, row })} aria-rowindex=${at + 2} style=${style}>
             ${render(row)}
           </div>`;
   })}
+        ${!page.total && html`<div class="empty" role="row"><div role="gridcell">${page.total === 0 ? 'No CronJob matches.' : page.error ? '' : '…'}</div></div>`}
       </div>
-      ${page.total === 0 && html`<p class="empty">No CronJob matches.</p>`}
     </div>`;
 }

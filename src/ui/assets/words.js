@@ -41,6 +41,8 @@ export const brief = (time, zone) => {
   const { hour, minute, second } = parts(time, zone);
   return `${date(time, zone)} ${hour}:${minute}${second === '00' ? '' : `:${second}`}`;
 };
+// A day of a calendar, with its weekday.
+export const wholeDay = (day) => format('UTC', 'day', { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' }).format(new Date(`${day}T12:00:00Z`)).replace(',', '');
 export const isoDay = (time, zone) => {
   const at = parts(time, zone);
   return `${at.year}-${at.month}-${at.day}`;

@@ -2,47 +2,167 @@
 
 use std::sync::Arc;
 
-use schedule::Zone;
+use chrono::TimeDelta;
+use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::json;
 
 use super::*;
-use crate::cli::explain::read::Said;
+use crate::api::{ControllerKind, ObjectName};
+use crate::cli::explain::lease::Leases;
+use crate::cli::explain::read::lease_at;
 use crate::cli::explain::tests::{facts, instant};
-use crate::cli::explain::{Facts, explain};
+use crate::cli::explain::{State, explain};
+use crate::ui::model::tests::row;
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
-/// What is said of a CronJob that is overdue since the morning, with this Warning.
-fn overdue(message: &str) -> Explanation {
-    let facts = facts(&json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}}), vec![]);
-    let said = Said { time: instant(NOW), count: 9, reason: "FailedCreate".to_owned(), message: message.to_owned() };
-    explain(&Facts { warnings: Ok(vec![said]), ..facts }, Zone::UTC, instant(NOW))
+fn refusal_of(name: &str, message: &str, at: &str) -> Option<Refusal> {
+    let facts =
+        facts(&json!({"metadata": {"name": name}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}}), vec![]);
+    let said = Said { time: instant(at), count: 9, reason: "FailedCreate".to_owned(), message: message.to_owned() };
+    let facts = Facts { warnings: Ok(vec![said]), ..facts };
+    Refusal::of(&explain(&facts, Zone::UTC, instant(NOW)), &facts)
 }
 
 #[test]
-fn a_refusal_is_a_cause_by_its_webhook_and_namespace() {
-    let refusal =
-        "Error creating job: Internal error occurred: failed calling webhook \"jobs.policy.example\": refused";
-    let denial = "Error creating job: admission webhook \"jobs.policy.example\" denied the request: no";
-    let text = "The webhook jobs.policy.example refuses the Jobs of namespace shop".to_owned();
-    let cause = Some(Cause { text, q: "shop/".to_owned() });
-    for (message, want) in [(refusal, cause.clone()), (denial, cause), ("Error creating job: exceeded quota", None)] {
-        assert_eq!(Cause::of(&overdue(message)), want, "{message}");
+fn refusal_of_a_due_run_is_quoted_without_its_job() {
+    let webhook = "admission webhook \"guard.example\" denied the request: quota service unreachable";
+    let quota = "exceeded quota: jobs, requested: count/jobs.batch=1, used: count/jobs.batch=3";
+    let long = "x".repeat(100_000);
+    for (message, want) in [
+        (format!("Error creating job: {webhook}."), webhook),
+        (format!("Error creating job: jobs.batch \"nightly-29675640\" is forbidden: {quota}"), quota),
+        ("Error creating job: Job.batch \"nightly-29675640\" is invalid".to_owned(), "Job.batch \"…\" is invalid"),
+        ("Error creating job: nightly-images is full".to_owned(), "nightly-images is full"),
+        (format!("Error creating job: {long}"), &long[..LONGEST]),
+    ] {
+        assert_eq!(refusal_of("nightly", &message, NOW).unwrap().text, want, "{message}");
     }
-    let waiting = explain(&facts(&json!({}), vec![]), Zone::UTC, instant(NOW));
-    assert_eq!(Cause::of(&waiting), None, "it waits for its next run");
+    assert_eq!(refusal_of("nightly", webhook, "2026-11-22T01:59:00Z"), None, "an Event from before the run was due");
+    assert_eq!(refusal_of("nightly", "Error creating job: ", NOW), None);
+    let waiting = facts(&json!({}), vec![]);
+    assert_eq!(Refusal::of(&explain(&waiting, Zone::UTC, instant(NOW)), &waiting), None, "it waits for its next run");
+}
+
+/// A model of these CronJobs: namespace, name, state, and with what its Jobs are refused.
+fn model(rows: &[(&str, &str, State, Option<&str>)]) -> Model {
+    let one = |(namespace, name, state, message): &(&str, &str, State, Option<&str>)| {
+        let mut row = row(name);
+        (row.namespace, row.state, row.urgency) = ((*namespace).to_owned(), *state, state.urgency());
+        row.refusal = message.map(|message| refusal_of(name, message, NOW).unwrap());
+        (ObjectName::new(*namespace, *name), Arc::new(row))
+    };
+    Model { rows: rows.iter().map(one).collect(), version: 1 }
+}
+
+type Nothing = fn(&str, InCharge) -> Option<ControllerLease>;
+
+#[test]
+fn refusals_alike_are_one_banner_that_quotes_the_answer() {
+    use State::Overdue;
+    let quota = |used| format!("Error creating job: exceeded quota: cpus, requested: cpu={used}, limited: cpu=8");
+    let (two, three) = (quota(2), quota(3));
+    let policy = Some("Error creating job: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no");
+    let rows = model(&[
+        ("shop", "a", Overdue, policy),
+        ("shop", "b", Overdue, policy),
+        ("ops", "c", Overdue, policy),
+        ("shop", "d", Overdue, Some(&two)),
+        ("shop", "e", Overdue, Some(&three)),
+        ("shop", "f", Overdue, Some("Error creating job: only this one")),
+        ("shop", "g", Overdue, None),
+    ]);
+    let found = banners(&rows, None::<Nothing>, instant(NOW));
+    let texts: Vec<&str> = found.iter().map(|banner| &*banner.text).collect();
+    assert_eq!(
+        texts,
+        [
+            "The API server refuses the Jobs of 3 CronJobs: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no.",
+            "The API server refuses the Jobs of 2 CronJobs of namespace shop, with other numbers for each: exceeded quota: cpus, \
+             requested: cpu=2, limited: cpu=8.",
+        ]
+    );
+    let places: Vec<_> = found.iter().map(|banner| (banner.q.as_deref(), banner.namespace.as_deref())).collect();
+    let beginning = "ValidatingAdmissionPolicy 'p' with binding 'b' denied reques";
+    assert_eq!(places, [(Some(beginning), None), (Some("exceeded quota: cpus, requested: cpu="), Some("shop"))]);
+    // What finds them selects those CronJobs.
+    for (banner, number) in found.iter().zip([3, 2]) {
+        let namespace = banner.namespace.clone().unwrap_or_default();
+        let selection = crate::ui::query::Selection { q: banner.q.clone().unwrap(), namespace, ..Default::default() };
+        assert_eq!(selection.rows(&rows, instant(NOW)).unwrap().len(), number, "{}", banner.text);
+    }
 }
 
 #[test]
-fn a_cause_is_said_once_for_all_and_not_for_one() {
-    let cause = |text: &str| Some(Cause { text: text.to_owned(), q: "q".to_owned() });
-    let row = |number: usize, cause: Option<Cause>| {
-        let mut row = crate::ui::model::tests::row(&format!("cj-{number}"));
-        row.cause = cause;
-        (crate::api::ObjectName::new("shop", row.name.as_str()), Arc::new(row))
+fn controller_without_its_lease_is_named_whatever_is_overdue() {
+    use State::{Overdue, Suspended, Waiting};
+    let lease = |name: &str, renewed: TimeDelta| -> Lease {
+        let renewed = (instant(NOW) - renewed).format("%FT%T%.6fZ").to_string();
+        let spec = json!({"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed});
+        serde_json::from_value(json!({"metadata": {"namespace": "kube-system", "name": name}, "spec": spec})).unwrap()
     };
-    let rows = [cause("A"), cause("B"), cause("B"), None, cause("B"), cause("C"), cause("C")];
-    let rows = rows.into_iter().enumerate().map(|(number, cause)| row(number, cause)).collect();
-    let texts: Vec<String> = banners(&Model { rows, version: 1 }).into_iter().map(|banner| banner.text).collect();
-    assert_eq!(texts, ["B: 3 CronJobs did not start.", "C: 2 CronJobs did not start."]);
+    let (fresh, old) = (TimeDelta::seconds(2), TimeDelta::hours(2));
+    let lost =
+        "No controller has renewed the Lease kube-system/cronjob-controller since Sun 2026-11-22 08:00:00 +00:00.";
+    let absent = "No controller has a Lease: none runs, or one without leader election.";
+    let kcm = "kube-controller-manager has no Lease: it does not run, or runs without leader election.";
+    let own = InCharge::Own;
+    // The leases, who is in charge, the states, and the banner.
+    let rows: [(&str, Option<Vec<Lease>>, InCharge, &[State], &[String]); 8] = [
+        ("held", Some(vec![lease(PROGRAM, fresh)]), own, &[Waiting, Overdue], &[]),
+        (
+            "run out",
+            Some(vec![lease(PROGRAM, old)]),
+            own,
+            &[Waiting, Waiting],
+            &[format!("{lost} This concerns 2 CronJobs; none is overdue yet.")],
+        ),
+        (
+            "run out, overdue",
+            Some(vec![lease(PROGRAM, old)]),
+            own,
+            &[Waiting, Overdue],
+            &[format!("{lost} This concerns 2 CronJobs; 1 is overdue.")],
+        ),
+        (
+            "run out, and the other one runs",
+            Some(vec![lease(PROGRAM, old), lease(IN_TREE, fresh)]),
+            own,
+            &[Waiting],
+            &[],
+        ),
+        ("all suspended", Some(vec![lease(PROGRAM, old)]), own, &[Suspended], &[]),
+        (
+            "none",
+            Some(vec![]),
+            InCharge::Unknown,
+            &[Waiting],
+            &[format!("{absent} This concerns 1 CronJob; none is overdue yet.")],
+        ),
+        (
+            "none of the in-tree one",
+            Some(vec![lease(PROGRAM, fresh)]),
+            InCharge::InTree,
+            &[Waiting],
+            &[format!("{kcm} This concerns 1 CronJob; none is overdue yet.")],
+        ),
+        ("not known", None, InCharge::Unknown, &[Overdue], &[]),
+    ];
+    for (case, leases, in_charge, states, want) in rows {
+        let one = |(number, state): (usize, &State)| {
+            let mut row = row(&format!("cj-{number}"));
+            (row.in_charge, row.state, row.urgency) = (in_charge, *state, state.urgency());
+            // A controller that is gone explains it.
+            row.refusal = Some(refusal_of("nightly", "Error creating job: no", NOW).unwrap());
+            (ObjectName::new("shop", row.name.as_str()), Arc::new(row))
+        };
+        let model = Model { rows: states.iter().enumerate().map(one).collect(), version: 1 };
+        let leases = leases.map(|leases| Leases::of(&leases));
+        let finder = leases.map(|leases| {
+            move |namespace: &str, in_charge| lease_at(&leases, ControllerKind::CronJob, namespace, in_charge)
+        });
+        let texts: Vec<String> = banners(&model, finder, instant(NOW)).into_iter().map(|banner| banner.text).collect();
+        let texts: Vec<String> = texts.into_iter().filter(|text| !text.starts_with("The API server")).collect();
+        assert_eq!(texts, want, "{case}");
+    }
 }

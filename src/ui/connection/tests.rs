@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use apimachinery::clock::TestClock;
 use apiserver::{ApiServer, Body, Config};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use schedule::Zone;
 use serde_json::{Value, json};
+use testkit::driver::request;
 use tower::Service as _;
 
 use super::*;
@@ -24,6 +25,8 @@ const HANG: u8 = 1;
 const UNAUTHORIZED: u8 = 2;
 const FORBIDDEN: u8 = 3;
 const NO_EVENTS: u8 = 4;
+const SILENT: u8 = 5;
+const NO_CLUSTER: u8 = 6;
 
 struct World {
     source: Arc<Source>,
@@ -44,6 +47,13 @@ fn status(code: u16, reason: &str) -> Response<Body> {
         .unwrap()
 }
 
+/// A watch that is accepted, and tells nothing.
+fn silent() -> Response<Body> {
+    let frames = futures::stream::pending::<Result<http_body::Frame<axum::body::Bytes>, std::convert::Infallible>>();
+    let body = http_body_util::StreamBody::new(frames);
+    Response::builder().header("content-type", "application/json").body(body.boxed_unsync()).unwrap()
+}
+
 /// A page of a cluster, to which the way is this at first.
 fn world(first: u8) -> World {
     let clock = TestClock::new("2026-11-19T03:00:00Z".parse().unwrap());
@@ -58,6 +68,10 @@ fn world(first: u8) -> World {
                 HANG => std::future::pending::<Result<Response<Body>, std::convert::Infallible>>().await,
                 UNAUTHORIZED => Ok(status(401, "Unauthorized")),
                 FORBIDDEN if request.uri().path().starts_with("/apis/batch") => Ok(status(403, "Forbidden")),
+                SILENT if request.uri().query().is_some_and(|query| query.contains("watch=true")) => Ok(silent()),
+                NO_CLUSTER if ["/leases", "/namespaces"].iter().any(|end| request.uri().path().ends_with(end)) => {
+                    Ok(status(403, "Forbidden"))
+                }
                 NO_EVENTS if is_event => Ok(status(403, "Forbidden")),
                 _ => service.call(request).await,
             }
@@ -156,4 +170,68 @@ async fn rights_that_end_later_are_an_outage_and_those_for_events_are_not() {
     world.pass(5).await;
     assert!(world.source.outage().unwrap().why.contains("(401)"));
     assert_eq!(world.urgency("minutely"), Some(Urgency::Fine));
+}
+
+/// The Jobs are started each minute, which a watch that is silent does not tell.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_overdue_while_a_watch_is_silent_and_what_is_overdue_is_said() {
+    let world = world(SILENT);
+    world.add("minutely").await;
+    let cron_jobs = "/apis/batch/v1/namespaces/default/cronjobs/minutely";
+    let created = request(&world.server.client(), Method::GET, cron_jobs, None).await.unwrap();
+    world.pass(3).await;
+    let begin = world.board.now();
+    let mut states = Vec::new();
+    for minute in 1..=12 {
+        let slot = begin + TimeDelta::minutes(minute) - TimeDelta::seconds(begin.timestamp() % 60);
+        while world.board.now() < slot {
+            world.pass(1).await;
+            states.push((world.board.now(), world.urgency("minutely"), world.source.outage()));
+        }
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {
+                "name": format!("minutely-{}", slot.timestamp() / 60),
+                "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot},
+                "ownerReferences": [{
+                    "apiVersion": "batch/v1", "kind": "CronJob", "name": "minutely", "uid": created["metadata"]["uid"],
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": created["spec"]["jobTemplate"]["spec"],
+        });
+        let (client, jobs) = (world.server.client(), "/apis/batch/v1/namespaces/default/jobs");
+        request(&client, Method::POST, jobs, Some(&job)).await.unwrap();
+        let path = format!("{jobs}/{}/status", job["metadata"]["name"].as_str().unwrap());
+        let status = json!({"status": {"startTime": slot, "active": 1, "ready": 1, "uncountedTerminatedPods": {}}});
+        request(&client, Method::PATCH, &path, Some(&status)).await.unwrap();
+    }
+    let overdue: Vec<_> = states.iter().filter(|(_, urgency, _)| *urgency != Some(Urgency::Fine)).collect();
+    assert!(overdue.is_empty() && states.len() > 600, "{overdue:?}");
+    // From here on, nothing starts them.
+    world.pass(130).await;
+    assert_eq!((world.urgency("minutely"), world.source.outage()), (Some(Urgency::Overdue), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rights_that_are_missing_for_leases_and_namespaces_are_said() {
+    let world = world(NO_CLUSTER);
+    world.add("minutely").await;
+    world.pass(5).await;
+    let why = "Forbidden: this user may not do that.";
+    assert_eq!(
+        world.source.trouble(),
+        [
+            format!(
+                "Leases cannot be read, so it does not show whether a controller runs: read /apis/coordination.k8s.io/v1/leases: {why}"
+            ),
+            format!("Namespaces cannot be read, so freezes of them do not show: read /api/v1/namespaces: {why}"),
+        ]
+    );
+    assert!(world.source.lease_finder().is_none());
+    assert_eq!((world.source.outage(), world.urgency("minutely")), (None, Some(Urgency::Fine)));
+    world.way.store(PASS, Ordering::Relaxed);
+    world.pass(12).await;
+    assert_eq!(world.source.trouble(), [""; 0]);
+    assert!(world.source.lease_finder().is_some());
 }

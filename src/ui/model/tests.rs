@@ -27,7 +27,8 @@ pub(crate) fn row(name: &str) -> Row {
         due_since: None,
         running: Vec::new(),
         about: Arc::default(),
-        cause: None,
+        in_charge: InCharge::Own,
+        refusal: None,
         until: DateTime::<Utc>::MAX_UTC,
     }
 }

@@ -199,7 +199,8 @@ async fn eight_questions_of_an_operator_have_the_same_answers_on_the_page_and_in
         fleet.next_hour()
     );
     // One cause is said once.
-    let banner = "The webhook guard.payments.example refuses the Jobs of namespace payments: 2 CronJobs did not start.";
+    let banner = "The API server refuses the Jobs of 2 CronJobs of namespace payments: admission webhook \"guard.payments.example\" denied \
+                  the request: quota service unreachable.";
     assert_eq!(summary["banners"][0]["text"], banner, "{summary}");
 }
 
