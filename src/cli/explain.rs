@@ -24,7 +24,6 @@ pub(crate) mod watched;
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
-use schedule::missed::is_never_due;
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 
@@ -35,6 +34,7 @@ use super::unfinished::Unfinished;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
+use crate::cli::next::cron_jobs::never_due;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 #[cfg(feature = "dev")]
 use crate::dev::view::{Condition, Tone};
@@ -343,15 +343,8 @@ impl<'a> Case<'a> {
         if let Some(text) = self.frozen() {
             return (State::Frozen, text);
         }
-        if let Some(schedule) = self.schedule()
-            && is_never_due(schedule, spec.starting_deadline_seconds)
-        {
-            let text = if schedule.interval().is_some() {
-                "It never runs: spec.startingDeadlineSeconds is shorter than the interval of @every, whose runs then always count \
-                 from the deadline."
-            } else {
-                "It never runs: spec.startingDeadlineSeconds has passed whenever a run is due."
-            };
+        let deadline = spec.starting_deadline_seconds;
+        if let Some(text) = self.schedule().and_then(|schedule| never_due(schedule, deadline)) {
             return (State::NeverFires, text.to_owned());
         }
         match &self.sync.settlement.outcome {

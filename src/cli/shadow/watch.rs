@@ -287,7 +287,11 @@ impl Shadow {
             return;
         };
         let (in_charge, cron_job) = watched.seen(&self.leases.read());
-        let cron_job = self.restrictions.read().applied(cron_job, in_charge);
+        let mut cron_job = self.restrictions.read().applied(cron_job, in_charge);
+        if in_charge == InCharge::NotManaged {
+            // It is suspended for the in-tree controller, and this one leaves it out.
+            Arc::make_mut(&mut cron_job).spec.suspend = true;
+        }
         let is_apart = is_apart(&watched, in_charge);
         let jobs: Vec<Arc<Job>> =
             self.jobs.by_controller(&cron_job.uid).into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
