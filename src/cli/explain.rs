@@ -352,16 +352,7 @@ impl<'a> Case<'a> {
                 return (State::BadTemplate, format!("A run is due and cannot start: {message}."));
             }
             Outcome::Done if self.sync.starts().is_none() => {
-                let text = if cron_job
-                    .policies
-                    .as_ref()
-                    .is_some_and(|own| own.has_timing() || cron_job.restriction().is_some())
-                {
-                    "It does not run: its schedule and its policies leave no time in the next five years."
-                } else {
-                    "It never runs: the schedule matches no time in the next five years."
-                };
-                return (State::NeverFires, text.to_owned());
+                return (State::NeverFires, self.without_slots().to_owned());
             }
             _ => {}
         }
@@ -377,6 +368,16 @@ impl<'a> Case<'a> {
             Verdict::Skipped(Skip::Deadline(slot)) => (State::Waiting, self.too_late(slot)),
             Verdict::Started { slot, .. } => self.due(slot),
             _ => self.waiting(),
+        }
+    }
+
+    /// That there is no next run.
+    fn without_slots(&self) -> &'static str {
+        let own = self.cron_job.policies.as_ref();
+        if own.is_some_and(|own| own.has_timing() || self.cron_job.restriction().is_some()) {
+            "It does not run: its schedule and its policies leave no time in the next five years."
+        } else {
+            "It never runs: the schedule matches no time in the next five years."
         }
     }
 

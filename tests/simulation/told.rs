@@ -1,6 +1,6 @@
 //! What `explain --since` and `backfill --dry-run` say of slots, beside what happened.
 //!
-//! Guarantee: at the end of each world, a slot that they say was missed or skipped, or did not run, has no Job in the whole history,
+//! Guarantee: at the end of each world, a slot that they say was missed, skipped, suspended or frozen, waits, or did not run, has no Job in the whole history,
 //! whoever made it.
 //!
 //! Excused and counted is what leaves no trace by docs/backfill.md, to which docs/kubectl-plugin.md refers: a Job that a third party
@@ -83,7 +83,7 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
         let entries = told["slots"].as_array().into_iter().flatten().map(|entry| (&entry["fate"], entry));
         for (fate, entry) in entries.chain(planned.map(|entry| (&entry["known"], entry))) {
             let fate = fate.as_str().unwrap_or_default();
-            if !matches!(fate, "missed" | "skipped" | "didNotRun") {
+            if !matches!(fate, "missed" | "skipped" | "suspended" | "frozen" | "waits" | "didNotRun") {
                 continue;
             }
             for slot in of_entry(known, &flags, entry) {

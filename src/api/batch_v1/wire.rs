@@ -13,6 +13,7 @@ use std::sync::Arc;
 use apimachinery::names::is_subdomain;
 use chrono::{DateTime, Utc};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::backfill::Record;
@@ -128,7 +129,7 @@ impl Manager<'_> {
 #[derive(Default, serde::Deserialize)]
 struct OwnedMetadata {
     #[serde(default, rename = "f:annotations")]
-    annotations: HashMap<String, IgnoredAny>,
+    annotations: HashMap<String, Value>,
 }
 
 /// The annotations that hold a child's slot, those that say which controller manages a CronJob, and the policies.
