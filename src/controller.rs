@@ -371,7 +371,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         // Before the Jobs are looked at: once the wait is over, the store shows what it waited for.
         let takeover_wait = self.takeover.wait(&key.namespace);
         let mut observation = self.recall(&cached, epoch);
-        observation.jobs = self.get_cron_job_jobs_by_indexer(&observation);
+        observation.jobs = self.get_jobs_to_be_reconciled(&observation);
         observation.cron_job = observation.cron_job.in_its_namespace(restriction.as_ref());
         observation.publish = self.parts.publish;
         let is_shared = self.is_shared();
@@ -440,7 +440,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         let (epoch, now) = (self.epoch.load(Ordering::Relaxed), self.parts.clock.now());
         let known = self.recall(&live, epoch);
-        let jobs = self.get_cron_job_jobs_by_indexer(&known);
+        let jobs = self.get_jobs_to_be_reconciled(&known);
         let mut observation = Observation::new(known.cron_job, jobs, self.parts.local_zone);
         observation.ownership = Ownership::Released { begun: known.recalled.begun };
         observation.recalled.carried = known.recalled.carried;
@@ -458,7 +458,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// the watch shows in between would otherwise be in neither.
     ///
     /// Matches upstream `getCronJobJobsByIndexer`, which has no order.
-    fn get_cron_job_jobs_by_indexer(&self, observation: &Observation) -> Vec<Arc<Job>> {
+    fn get_jobs_to_be_reconciled(&self, observation: &Observation) -> Vec<Arc<Job>> {
         let Observation { cron_job, recalled: Recalled { created, deleted, .. }, .. } = observation;
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
