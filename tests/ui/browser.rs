@@ -49,6 +49,8 @@ impl Browser {
             "--no-sandbox",
             "--disable-dev-shm-usage",
             "--disable-gpu",
+            // Coloured edges of letters make pictures large.
+            "--disable-lcd-text",
             "--disable-extensions",
             "--disable-component-update",
             "--disable-background-networking",
