@@ -1,6 +1,7 @@
 //! The night of a shop's fleet in a browser: what an operator asks, and the parts of the page that answer.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use apimachinery::clock::TestClock;
 use http::Method;
@@ -22,8 +23,28 @@ fn row(name: &str) -> String {
 
 const ACTIVE: &str = "document.getElementById(document.querySelector('.scroller').getAttribute('aria-activedescendant'))?.querySelector('bdi').textContent";
 
-/// Runs a test on the page of the fleet, with a client that changes its cluster.
-fn with_fleet(work: impl FnOnce(&Site, &Browser, &dyn Fn(Method, &str)) + Send + 'static) {
+/// The page of the fleet, and its cluster.
+struct Fleet {
+    site: Site,
+    browser: Browser,
+    client: kube::Client,
+    runtime: tokio::runtime::Handle,
+    served: Option<Served>,
+}
+
+impl Fleet {
+    fn delete(&self, path: &str) {
+        self.runtime.block_on(request(&self.client, Method::DELETE, path, None)).unwrap();
+    }
+
+    /// The API server answers no more.
+    fn stop(&mut self) {
+        self.served = None;
+    }
+}
+
+/// Runs a test on the page of the fleet, if there is a browser.
+fn with_fleet(work: impl FnOnce(Fleet) + Send + 'static) {
     if !browser::exists() {
         return;
     }
@@ -36,23 +57,27 @@ fn with_fleet(work: impl FnOnce(&Site, &Browser, &dyn Fn(Method, &str)) + Send +
         play(&client, &clock).await;
         let served = Served::start(server).await;
         let kubeconfig = served.kubeconfig().to_str().unwrap().to_owned();
-        tokio::task::spawn_blocking(move || {
+        let work = move || {
             let site = Site::ui(&["-A", "--kubeconfig", &kubeconfig]);
             let browser = Browser::open();
             browser.goto(&site.link);
             browser.wait_for("the fleet", "document.querySelectorAll('.rows .row').length > 5");
-            let change =
-                |method: Method, path: &str| drop(handle.block_on(request(&client, method, path, None)).unwrap());
-            work(&site, &browser, &change);
-        })
-        .await
-        .unwrap();
+            work(Fleet { site, browser, client, runtime: handle, served: Some(served) });
+        };
+        tokio::task::spawn_blocking(work).await.unwrap();
     });
 }
 
 #[test]
 fn night_of_the_fleet_answers_an_operator() {
-    with_fleet(|site, browser, _| {
+    with_fleet(|fleet| {
+        let Fleet { site, browser, .. } = &fleet;
+        let begun = Instant::now();
+        let mut before = Duration::ZERO;
+        let mut answered = |question: &str| {
+            println!("{question}: {:.1} s", (begun.elapsed() - before).as_secs_f64());
+            before = begun.elapsed();
+        };
         browser.goto(&site.at("?zone=Europe/Berlin"));
         browser.wait_for("the rows", &format!("{NAMES}.includes('charge-cards')"));
         // What is broken, the worst first; and what concerns several at once.
@@ -78,9 +103,11 @@ fn night_of_the_fleet_answers_an_operator() {
         browser.click(".error .fleet button");
         browser.wait_for("those that are refused", &format!("{NAMES}.join() === 'invoices,payouts'"));
         assert!(browser.url().contains("namespace=payments") && browser.url().contains("state=overdue"));
+        answered("what is broken now");
         // The menu counts what its entries would select.
         browser.goto(&site.at("?q=orders"));
         browser.wait_for("the counts of the search", "[...document.querySelectorAll('.filters option')].map((one) => one.textContent).join().includes('data (2),ops (0),payments (0),shop (0)')");
+        answered("how many of a search are in each namespace");
         // Since when, why, and what to run.
         browser.goto(&site.at("?zone=Europe/Berlin"));
         for (name, words) in [
@@ -94,16 +121,19 @@ fn night_of_the_fleet_answers_an_operator() {
                 browser.wait_for(word, &format!("{}.includes({})", row(name), json!(word)));
             }
         }
+        answered("since when");
         browser.goto(&site.at("?cj=data/export-orders"));
         browser.wait_for(
             "the failed container",
             "/run of Pod export-orders-.*OOMKilled, exit code 137/.test(document.querySelector('.why')?.innerText)",
         );
+        answered("why");
         browser.wait_for(
             "its log",
             "document.querySelector('.why .logs')?.innerText.includes('kubectl logs -n data export-orders-')",
         );
         browser.wait_for("what ends it", "document.querySelector('.why .ends')?.innerText.includes('kubectl')");
+        answered("what do I run");
         // What ran last night, what comes, and which minute is too full.
         browser.goto(&site.at("?view=night&zone=Europe/Berlin"));
         for (list, name) in [
@@ -114,32 +144,37 @@ fn night_of_the_fleet_answers_an_operator() {
         ] {
             browser.wait_for(list, &format!("document.querySelector('.list.{list}')?.innerText.includes('{name}')"));
         }
+        answered("what ran last night");
         browser.wait_for(
             "the fullest minute",
             "/The fullest minutes: 04:00 with \\d+/.test(document.querySelector('.next-hour')?.innerText)",
         );
+        answered("which minute is too full");
         browser.wait_for(
             "what is held",
             "document.querySelector('.next-hour').innerText.includes('it is paused until a run succeeds')",
         );
+        answered("what runs in the next hour");
         // What a policy changes.
         browser.goto(&site.at("?cj=shop/nightly-report"));
         browser.wait_for(
             "its lanes",
             "document.querySelector('.lanes') && document.querySelector('.changes').innerText.includes('moved')",
         );
+        answered("what does this policy change");
         browser.assert_quiet(&site.link);
     });
 }
 
 #[test]
 fn keys_act_on_the_cron_job_that_was_chosen_wherever_the_focus_is() {
-    with_fleet(|site, browser, change| {
+    with_fleet(|fleet| {
+        let Fleet { site, browser, .. } = &fleet;
         browser.goto(&site.at("?state=overdue"));
         browser.wait_for("two rows", &format!("{NAMES}.join() === 'invoices,payouts' && {ACTIVE} === 'invoices'"));
         browser.press(&["j"]);
         browser.wait_for("the second", &format!("{ACTIVE} === 'payouts'"));
-        change(Method::DELETE, "/apis/batch/v1/namespaces/payments/cronjobs/invoices");
+        fleet.delete("/apis/batch/v1/namespaces/payments/cronjobs/invoices");
         browser.wait_for("one row", &format!("{NAMES}.join() === 'payouts' && {ACTIVE} === 'payouts'"));
         browser.press(&["Enter"]);
         browser.wait_for(
@@ -171,7 +206,7 @@ fn keys_act_on_the_cron_job_that_was_chosen_wherever_the_focus_is() {
         // One that vanishes leaves its place to the next one.
         browser.goto(&site.at("?sort=name&namespace=ops"));
         browser.wait_for("rows", &format!("{NAMES}[0] === 'backup-db' && {ACTIVE} === 'backup-db'"));
-        change(Method::DELETE, "/apis/batch/v1/namespaces/ops/cronjobs/backup-db");
+        fleet.delete("/apis/batch/v1/namespaces/ops/cronjobs/backup-db");
         browser.wait_for("the rest", &format!("{NAMES}[0] === 'check-dns' && {ACTIVE} === undefined"));
         browser.press(&["j"]);
         browser.wait_for("the next one", &format!("{ACTIVE} === 'check-dns'"));
@@ -226,7 +261,8 @@ fn zones_have_the_names_of_the_server_and_offsets_are_refused() {
 
 #[test]
 fn slots_tell_their_reasons_to_the_keyboard_and_the_map_marks_now() {
-    with_fleet(|site, browser, _| {
+    with_fleet(|fleet| {
+        let Fleet { site, browser, .. } = &fleet;
         browser.goto(&site.at("?zone=Europe/Berlin&cj=shop/sync-stock"));
         browser.wait_for("the cells", "document.querySelectorAll('.cells button').length === 20");
         let stops = "document.querySelectorAll('.cells button[tabindex=\"0\"]').length";
@@ -261,45 +297,60 @@ fn slots_tell_their_reasons_to_the_keyboard_and_the_map_marks_now() {
 #[test]
 #[ignore = "makes pictures, in a minute: make ui-pictures"]
 fn pictures() {
-    with_fleet(|site, browser, change| {
+    with_fleet(|mut fleet| {
+        views(&fleet);
+        // What is wrong with the cluster as a whole.
         let directory = repository().join("target/pictures");
-        std::fs::create_dir_all(&directory).unwrap();
-        let views = [
-            ("table", "", ".rows .row", "ui"),
-            ("overdue", "state=overdue", ".rows .row", ""),
-            ("groups", "group=namespace", ".groups button", ""),
-            ("heat", "view=heat&minute=2026-11-28T03:00:00.000Z", ".minute-list li", "ui-heat"),
-            ("what-if", "view=heat&spread=30m", ".what-if", ""),
-            ("timeline", "view=timeline&span=6h", ".marks .run", "ui-timeline"),
-            ("night", "view=night", ".minutes li", "ui-night"),
-            ("detail", "cj=data/export-orders", ".detail .code.ends", "ui-detail"),
-            ("policy", "cj=shop/nightly-report", ".lanes", ""),
-            ("none", "q=zzz", ".empty", ""),
-            ("wrong", "zone=%2B01:00&state=odd", ".error", ""),
-        ];
-        let sizes = [("light", 1280, 720), ("dark", 1280, 720), ("light", 390, 844)];
-        for (scheme, width, height) in sizes {
-            browser.scheme(scheme);
-            browser.size(width, height);
-            for (name, query, part, page) in views {
-                let zone = if name == "wrong" { "" } else { "&zone=Europe/Berlin" };
-                browser.goto(&site.at(&format!("?{query}{zone}")));
-                browser.wait_for(part, &format!("document.querySelector('{part}')"));
-                browser.wait_for("quiet", "!document.querySelector('[aria-busy=true], .row.waiting')");
-                let picture = browser.picture();
-                std::fs::write(directory.join(format!("{name}-{scheme}-{width}.png")), &picture).unwrap();
-                let is_shown = !page.is_empty() && width == 1280 && (scheme == "dark") == (page == "ui-detail");
-                if is_shown {
-                    std::fs::write(repository().join(format!("docs/{page}.png")), &picture).unwrap();
-                    println!("docs/{page}.png: {} bytes", picture.len());
-                }
+        let save = |fleet: &Fleet, name: &str| std::fs::write(directory.join(name), fleet.browser.picture()).unwrap();
+        fleet.browser.scheme("light");
+        fleet.browser.size(1280, 720);
+        fleet.browser.goto(&fleet.site.at("?zone=Europe/Berlin"));
+        fleet.delete("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cronjob-controller");
+        fleet.browser.wait_for_text("No controller has a Lease");
+        save(&fleet, "no-lease.png");
+        fleet.stop();
+        fleet.browser.wait_for_text("Not live since");
+        save(&fleet, "outage.png");
+        fleet.browser.size(390, 844);
+        save(&fleet, "outage-390.png");
+    });
+}
+
+fn views(Fleet { site, browser, .. }: &Fleet) {
+    let directory = repository().join("target/pictures");
+    std::fs::create_dir_all(&directory).unwrap();
+    let views = [
+        ("table", "", ".rows .row", "ui"),
+        ("overdue", "state=overdue", ".rows .row", ""),
+        ("groups", "group=namespace", ".groups button", ""),
+        ("heat", "view=heat&minute=2026-11-28T03:00:00.000Z", ".minute-list li", "ui-heat"),
+        ("what-if", "view=heat&spread=30m", ".what-if", ""),
+        ("timeline", "view=timeline&span=6h", ".marks .run", "ui-timeline"),
+        ("night", "view=night", ".minutes li", "ui-night"),
+        ("detail", "cj=data/export-orders", ".detail .code.ends", "ui-detail"),
+        ("policy", "cj=shop/nightly-report", ".lanes", ""),
+        ("none", "q=zzz", ".empty", ""),
+        ("wrong", "zone=%2B01:00&state=odd", ".error", ""),
+    ];
+    for (scheme, width, height) in [("light", 1280, 720), ("dark", 1280, 720), ("light", 390, 844), ("dark", 390, 844)]
+    {
+        browser.scheme(scheme);
+        browser.size(width, height);
+        for (name, query, part, page) in views {
+            let zone = if name == "wrong" { "" } else { "&zone=Europe/Berlin" };
+            browser.goto(&site.at(&format!("?{query}{zone}")));
+            browser.wait_for(part, &format!("document.querySelector('{part}')"));
+            browser.wait_for("quiet", "!document.querySelector('[aria-busy=true], .row.waiting')");
+            if name == "policy" {
+                browser.eval("document.querySelector('.lanes').scrollIntoView()");
+            }
+            let picture = browser.picture();
+            std::fs::write(directory.join(format!("{name}-{scheme}-{width}.png")), &picture).unwrap();
+            if !page.is_empty() && width == 1280 && (scheme == "dark") == (page == "ui-detail") {
+                std::fs::write(repository().join(format!("docs/{page}.png")), &picture).unwrap();
+                println!("docs/{page}.png: {} bytes", picture.len());
+                assert!(picture.len() <= 150_000, "{page}");
             }
         }
-        // The Lease is gone, and then the page's own server.
-        change(Method::DELETE, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cronjob-controller");
-        browser.size(1280, 720);
-        browser.goto(&site.at("?zone=Europe/Berlin"));
-        browser.wait_for_text("This concerns 39 CronJobs; 2 are overdue.");
-        std::fs::write(directory.join("no-lease.png"), browser.picture()).unwrap();
-    });
+    }
 }
