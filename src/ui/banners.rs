@@ -123,10 +123,12 @@ fn leader_of(in_charge: InCharge, lease: Option<ControllerLease>, now: DateTime<
             // Its state says it.
             InCharge::NotManaged => return None,
             InCharge::Unknown => {
-                return Some("No controller has a Lease: none runs, or one without leader election".to_owned());
+                return Some(
+                    "No controller has a Lease: none is running, or it runs without leader election".to_owned(),
+                );
             }
         };
-        return Some(format!("{who} has no Lease: it does not run, or runs without leader election"));
+        return Some(format!("{who} has no Lease: it is not running, or runs without leader election"));
     };
     lease.is_abandoned(now).then(|| {
         let since = lease.record.renew_time.map_or_else(|| "it was made".to_owned(), |time| moment(Zone::UTC, time));

@@ -7,6 +7,7 @@
 
 mod access;
 mod browser;
+mod fleet;
 mod night;
 mod site;
 
@@ -362,6 +363,9 @@ fn page_has_no_serious_barriers() {
         ("?view=night", ".minutes li"),
         ("?group=image", ".groups button"),
         ("?cj=default/nightly-report", ".detail .code"),
+        ("?q=zzz", ".empty"),
+        ("?view=timeline&q=zzz", ".empty"),
+        ("?zone=%2B01:00", ".error"),
     ];
     let sizes = [("light", 1280, 720), ("dark", 1280, 720), ("light", 390, 844)];
     let mut violations = Vec::new();
@@ -416,56 +420,4 @@ fn page_shows_a_real_cluster() {
         .await
         .unwrap();
     });
-}
-
-/// CronJobs that start when most do: at full hours and at night.
-fn fleet() -> Vec<Value> {
-    let schedule = |number: usize| match number % 20 {
-        0 => "*/15 * * * *".to_owned(),
-        1..=4 => "0 * * * *".to_owned(),
-        5..=9 => "0 3 * * *".to_owned(),
-        10..=12 => "30 6 * * 1-5".to_owned(),
-        _ => format!("{} {} * * *", number * 7 % 60, number * 11 % 24),
-    };
-    let one = |number: usize| {
-        let spec = json!({"schedule": schedule(number), "timeZone": "Europe/Berlin"});
-        cron_job(&format!("report-{number:03}"), &spec, &json!({}))
-    };
-    (0..300).map(one).collect()
-}
-
-/// Makes the pictures of docs/ui.md.
-#[test]
-#[ignore = "makes pictures, in half a minute: make ui-pictures"]
-fn pictures() {
-    assert!(browser::exists());
-    let directory = tempfile::tempdir().unwrap();
-    let (site, browser) = shown(directory.path());
-    browser.wait_for("some runs", "document.querySelectorAll('.rows .row.blocked, .rows .row.failed').length > 1");
-    let save = |name: &str| {
-        let file = repository().join(format!("docs/{name}.png"));
-        std::fs::write(&file, browser.picture()).unwrap();
-        println!("wrote {}", file.display());
-    };
-    browser.goto(&site.at("?view=timeline&span=1h&zone=Etc/UTC"));
-    browser.wait_for("twelve runs", "document.querySelectorAll('.run').length > 11");
-    save("ui-timeline");
-    browser.goto(&site.at("?view=night&zone=Etc/UTC"));
-    browser.wait_for("the next hour", "document.querySelector('.minutes li')");
-    save("ui-night");
-    browser.goto(&site.at("?zone=Etc/UTC"));
-    browser.wait_for("rows", "document.querySelectorAll('.rows .row').length === 8");
-    save("ui");
-    browser.scheme("dark");
-    browser.goto(&site.at("?zone=Etc/UTC&cj=default/nightly-report"));
-    browser.wait_for_text("kubectl create job");
-    save("ui-detail");
-    browser.scheme("light");
-    drop(site);
-    let site = Site::ui(&["-f", &write(directory.path(), &fleet())]);
-    browser.goto(&site.link);
-    browser.wait_for_text("300 CronJobs");
-    browser.goto(&site.at("?view=heat&zone=Europe/Berlin&day=2027-03-28&minute=2027-03-28T01:00:00.000Z"));
-    browser.wait_for("who starts then", "document.querySelector('.minute-list li')");
-    save("ui-heat");
 }

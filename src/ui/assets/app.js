@@ -9,7 +9,7 @@ import { begin } from './session.js';
 import { isOffset, selection, setNow, useAnswer, useUrlState, useVersion, zoneNamed } from './state.js';
 import { Table } from './table.js';
 import { Timeline } from './timeline.js';
-import { STATES, clock, count, inZone, isoDay, moment, parseName, sentence } from './words.js';
+import { STATES, clock, count, isoDay, moment, parseName, prose, sentence } from './words.js';
 
 const VIEWS = { table: 'Table', heat: 'Heat map', timeline: 'Timeline', night: 'Night and next hour' };
 const ZONES = Intl.supportedValuesOf?.('timeZone') ?? [];
@@ -82,7 +82,7 @@ function Notices({ summary, state, change, error, isConnected }) {
   for (const text of summary.synced ? summary.unknown : []) lines.push(['', text]);
   if (error) lines.push(['', error]);
   if (state.wrong.length > 0) lines.push(['', `The link has ${state.wrong.join(', ')}, which means nothing here, and is left out.${state.wrong.some((one) => one.startsWith('zone=')) ? ` Times are in ${state.zone}; a time zone has a name such as Europe/Berlin.` : ''}`]);
-  return lines.length > 0 && html`<div class="error" role="alert">${lines.map(([name, text, found]) => html`<p class=${name}>${inZone(text, state.zone)}
+  return lines.length > 0 && html`<div class="error" role="alert">${lines.map(([name, text, found]) => html`<p class=${name}>${prose(text, state.zone)}
     ${typeof found?.q === 'string' && html` <button type="button" class="copy" onClick=${() => change({ view: 'table', state: 'overdue', q: found.q, namespace: found.namespace ?? '', label: '', image: '' })}>Show them</button>`}</p>`)}</div>`;
 }
 

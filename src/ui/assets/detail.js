@@ -4,7 +4,7 @@ import { Lanes } from './lanes.js';
 import { useAnswer, useNow } from './state.js';
 import { Cells } from './strip.js';
 import { Chips } from './table.js';
-import { Copy, RESULTS, count, inZone, kind, moment, parseName, relative, sentence, stretch, stateOf } from './words.js';
+import { Copy, RESULTS, count, inZone, kind, moment, parseName, pieces, prose, relative, sentence, stretch, stateOf } from './words.js';
 
 const Time = ({ at, zone }) => {
   const [weekday, date, ...clock] = moment(at, zone).split(' ');
@@ -30,7 +30,7 @@ function NextRuns({ next, zone }) {
 function Why({ why, told, zone }) {
   const { failure, unfinished } = told;
   return html`<section class="why" aria-label="Why">
-    <p class="summary">${inZone(why.cause, zone)}</p>
+    <p class="summary">${prose(why.cause, zone)}</p>
     ${failure && html`
       ${failure.reason && html`<p><b>${failure.reason}</b> ${failure.message}</p>`}
       ${failure.containers.map((one) => html`<p>Container <b>${one.container}</b> of Pod <bdi>${one.pod}</bdi>: <b>${one.reason}</b>, exit code <b>${one.exitCode}</b></p>`)}
@@ -70,7 +70,7 @@ function Past({ namespace, name, now }) {
 }
 
 function Code({ text, label, kind = '' }) {
-  return html`<div class=${`code ${kind}`}><pre tabindex="0" aria-label=${label}>${text}</pre><${Copy} text=${text} /></div>`;
+  return html`<div class=${`code ${kind}`}><pre tabindex="0" aria-label=${label}>${kind ? pieces(text) : text}</pre><${Copy} text=${text} /></div>`;
 }
 
 export function Detail({ state, change, version }) {
@@ -91,7 +91,7 @@ export function Detail({ state, change, version }) {
       <p><code>${told.schedule}</code>${told.timeZone ? ` in ${told.timeZone}` : ''}${row?.words ? `: ${row.words}` : ''}</p>
       ${told.nextRun && !row?.held && html`<p>Next: ${relative(Date.parse(told.nextRun.time), now)} it ${told.nextRun.effect}.</p>`}
       ${row?.held && html`<p>Held: it starts ${row.held}.</p>`}
-      ${told.notes.map((note) => html`<p>${inZone(note, state.zone)}</p>`)}
+      ${told.notes.map((note) => html`<p>${prose(note, state.zone)}</p>`)}
       ${value.effect && html`<${Lanes} effect=${value.effect} zone=${state.zone} />`}
       <${NextRuns} next=${value.next} zone=${state.zone} />
       ${value.strip && html`<h3>The last slots</h3><${Cells} cells=${value.strip} zone=${state.zone} open=${(job) => change({ job })} />`}

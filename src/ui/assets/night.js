@@ -2,7 +2,7 @@
 import { html } from './vendor/htm-preact-3.1.1.js';
 import { now, selection, useAnswer, useNow } from './state.js';
 import { opener } from './table.js';
-import { brief, clock, count, inZone, isoDay } from './words.js';
+import { brief, clock, count, isoDay, prose } from './words.js';
 
 // The lists, and what each says if it is empty.
 const LISTS = [['failed', 'Failed'], ['missed', 'Missed'], ['neverRan', 'Never ran'], ['late', 'Late'], ['skipped', 'Skipped'], ['stopped', 'Suspended or frozen'], ['longest', 'Longest runs']];
@@ -16,7 +16,7 @@ function List({ part, name, title, state, change }) {
     <h3>${title} ${name === 'longest' ? '' : html`<b>${part.total}</b>`}</h3>
     ${part.total === 0 && html`<p class="quiet">none</p>`}
     <ul>${part.entries.map((one) => html`<li key=${`${one.namespace}/${one.name}`}><${Name} of=${one} state=${state} change=${change} />
-      <small>${one.slots > 1 ? `${one.slots} slots, the last ` : ''}${brief(Date.parse(one.at), state.zone)}: ${inZone(one.why, state.zone)}</small></li>`)}</ul>
+      <small>${one.slots > 1 ? `${one.slots} slots, the last ` : ''}${brief(Date.parse(one.at), state.zone)}: ${prose(one.why, state.zone)}</small></li>`)}</ul>
     ${more > 0 && name !== 'longest' && html`<p class="quiet">and ${more} more</p>`}
   </section>`;
 }
@@ -66,7 +66,7 @@ function NextHour({ value, state, change }) {
     const more = minute.slots - minute.held - Math.min(starting.length, NAMED);
     return html`<li key=${minute.at}><b>${clock(Date.parse(minute.at), state.zone)}</b> <span class="number">${minute.slots}</span>
       <div>${starting.slice(0, NAMED).map((run, i) => html`${i > 0 && ', '}<${Name} of=${run} state=${state} change=${change} />`)}${more > 0 && html`${starting.length > 0 && ' and '}<button type="button" class="copy" ...${show(Date.parse(minute.at))}>${more} more</button>`}
-      ${minute.runs.filter(isHeld).map((run) => html`<p class="hold"><span aria-hidden="true">■</span> <${Name} of=${run} state=${state} change=${change} /> ${held(run, state.zone)}: ${inZone(run.why, state.zone)}</p>`)}</div></li>`;
+      ${minute.runs.filter(isHeld).map((run) => html`<p class="hold"><span aria-hidden="true">■</span> <${Name} of=${run} state=${state} change=${change} /> ${held(run, state.zone)}: ${prose(run.why, state.zone)}</p>`)}</div></li>`;
   })}</ol>
     ${value.minutes.length === 0 && html`<p class="quiet">Nothing is due.</p>`}
   </section>`;

@@ -4,7 +4,7 @@ import { copyLogs } from './logs.js';
 import { address, selection, useNow } from './state.js';
 import { Strip } from './strip.js';
 import { VirtualList } from './virtual.js';
-import { REASONS, RESULTS, brief, clock, inZone, moment, relative, sentence, stretch, stateOf } from './words.js';
+import { REASONS, RESULTS, brief, clock, inZone, moment, prose, relative, sentence, stretch, stateOf } from './words.js';
 
 // A column's name, its title in a wide window and beside the value on a phone, and what it sorts by.
 const COLUMNS = [
@@ -69,7 +69,7 @@ export function Table({ state, change, version, phone }) {
     ${cell('name', html`<a tabindex="-1" ...${opener(state, change, cj)}><span class="namespace">${row.namespace}/</span><bdi>${row.name}</bdi></a>
       <small title=${row.words ?? ''}>${row.schedule}${row.timeZone ? ` in ${row.timeZone}` : ''}</small>`)}
     ${cell('state', html`<span class=${`state ${row.urgency}`}><${Sign} of=${[stateOf(row)[0], sentence(row.label)]} /></span>
-      ${row.urgency === 'fine' ? html`<small class="cut" title=${row.summary}>${inZone(row.summary, zone)}</small>` : html`<small>${inZone(row.summary, zone)}</small>`}`)}
+      ${row.urgency === 'fine' ? html`<small class="cut" title=${row.summary}>${inZone(row.summary, zone)}</small>` : html`<small>${prose(row.summary, zone)}</small>`}`)}
     ${cell('next', html`<${Next} next=${row.next} held=${row.held} now=${now} zone=${zone} />`)}
     ${cell('last', html`<${Last} last=${row.last} now=${now} zone=${zone} />`)}
     ${cell('runs', html`<${Strip} cells=${row.strip} zone=${zone} open=${(job) => change({ cj, job })} />`)}

@@ -67,6 +67,10 @@ export const inZone = (text, zone) => text.replace(MOMENT, (all, day, time, by) 
   return Number.isNaN(at) ? all : moment(at, zone);
 });
 
+// A browser breaks lines behind each hyphen, and so within names and flags. A word like that is one piece while there is room for it.
+export const pieces = (text) => text.split(' ').map((word, i) => html`${i > 0 && ' '}${word.length > 2 && /[-/=]/.test(word) ? html`<span class="piece">${word}</span>` : word}`);
+export const prose = (text, zone) => pieces(inZone(text, zone));
+
 // Of those that are stopped on purpose, a freeze of the namespace is told apart.
 export const stateOf = row => row.state === 'frozen' ? ['❄', 'Frozen'] : STATES[row.urgency];
 

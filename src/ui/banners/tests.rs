@@ -104,8 +104,8 @@ fn controller_without_its_lease_is_named_whatever_is_overdue() {
     let (fresh, old) = (TimeDelta::seconds(2), TimeDelta::hours(2));
     let lost =
         "No controller has renewed the Lease kube-system/cronjob-controller since Sun 2026-11-22 08:00:00 +00:00.";
-    let absent = "No controller has a Lease: none runs, or one without leader election.";
-    let kcm = "kube-controller-manager has no Lease: it does not run, or runs without leader election.";
+    let absent = "No controller has a Lease: none is running, or it runs without leader election.";
+    let kcm = "kube-controller-manager has no Lease: it is not running, or runs without leader election.";
     let own = InCharge::Own;
     // The leases, who is in charge, the states, and the banner.
     let rows: [(&str, Option<Vec<Lease>>, InCharge, &[State], &[String]); 8] = [
