@@ -28,7 +28,7 @@ mod timeline;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path as FilePath, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,13 +52,13 @@ use self::open::{OpenError, Redirect};
 use self::source::Source;
 use crate::cli::CliError;
 use crate::cli::cluster::{self, SAME_TIME};
+use crate::cli::explain::cluster_flags;
 use crate::cli::options::ui::{Origin, UiConfig};
 use crate::dev::Page;
 use crate::dev::manifests::ManifestError;
 use crate::dev::output::Output;
 use crate::options::PROGRAM;
 use crate::server::{Bound, ServerError, bind, not_found};
-use crate::terminal::shell_word;
 
 /// How long the API server may take to say what time it is.
 const CLOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ async fn serve(
             let (client, namespace) = scope.connect().await?;
             clock = clock_of(&client, clock).await;
             let (source, informers) = Source::of_cluster(client, namespace.as_deref(), &seed);
-            (source, Some(informers), flags(scope.kubeconfig.as_deref(), scope.context.as_deref()))
+            (source, Some(informers), cluster_flags(scope.kubeconfig.as_deref(), scope.context.as_deref()))
         }
     };
     let board = Board::new(Arc::clone(&source), zone, seed, Arc::clone(&clock), Shell { program, flags });
@@ -193,7 +193,7 @@ async fn start_beside(
     let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await?.for_dev();
     let seed = "".into();
     let (source, informers) = Source::of_cluster(client, None, &seed);
-    let shell = Shell { program: PROGRAM, flags: flags(Some(&kubeconfig), None) };
+    let shell = Shell { program: PROGRAM, flags: cluster_flags(Some(&kubeconfig), None) };
     let board = Board::new(Arc::clone(&source), Zone::UTC, seed, Arc::clone(&clock), shell);
     let (access, router) = page(&bound, Arc::clone(&board), None);
     let work = async move {
@@ -206,14 +206,6 @@ async fn start_beside(
         tokio::join!(shown, bound.serve_http(router, cancel));
     };
     Ok((access.links(), work.boxed()))
-}
-
-/// The flags with which kubectl uses the same cluster.
-fn flags(kubeconfig: Option<&FilePath>, context: Option<&str>) -> String {
-    let kubeconfig = kubeconfig.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
-    let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig={}", shell_word(&path.to_string_lossy())));
-    let context = context.map(|context| format!(" --context={}", shell_word(context)));
-    kubeconfig.into_iter().chain(context).collect()
 }
 
 /// The access to a page, and what serves it.

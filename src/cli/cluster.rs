@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::CliError;
-use super::explain::read::{ReadError, Said, Target, get, lease_of, list, read_leases, said, words};
+use super::explain::read::{ReadError, Said, Target, ended_runs, get, lease_of, list, read_leases, said, words};
 use super::explain::{Facts, InCharge};
 use super::output;
 use super::restrictions::Restrictions;
@@ -198,7 +198,8 @@ pub async fn read_all(
         let jobs = jobs.get(&key).cloned().unwrap_or_default();
         let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
         let namespace_unread = restrictions.unread.clone();
-        let facts = Facts { cron_job, in_charge, jobs, warnings, lease, namespace_unread };
+        let ended = ended_runs(&all);
+        let facts = Facts { cron_job, in_charge, jobs, warnings, ended, lease, namespace_unread };
         Some(Known { facts, events: all })
     };
     Ok(cron_jobs.into_iter().filter_map(known).collect())
@@ -221,7 +222,7 @@ pub(super) fn by_owner(jobs: impl Iterator<Item = Job>) -> HashMap<(String, Stri
 type AllAndWarnings<E> = (Vec<E>, Vec<E>);
 
 /// The Events by the object that they are about.
-fn by_object(events: Vec<Box<RawValue>>) -> HashMap<Uid, AllAndWarnings<Said>> {
+pub(super) fn by_object(events: Vec<Box<RawValue>>) -> HashMap<Uid, AllAndWarnings<Said>> {
     let mut by_object: HashMap<Uid, AllAndWarnings<Box<RawValue>>> = HashMap::new();
     for raw in events {
         let Ok(Event { type_, involved: Involved { uid: Some(uid) } }) = serde_json::from_str(raw.get()) else {

@@ -47,6 +47,8 @@ use read::Said;
 use rehearsal::Rehearsal;
 #[cfg(feature = "ui")]
 pub(crate) use remedy::Remedy;
+pub use remedy::Shell;
+pub(crate) use remedy::cluster_flags;
 pub use state::{State, Urgency};
 
 /// An explanation.
@@ -120,6 +122,9 @@ pub struct Explanation {
     noun: &'static str,
     #[serde(skip)]
     now: DateTime<Utc>,
+    /// How its commands begin and end.
+    #[serde(skip)]
+    pub(crate) shell: Shell,
 }
 
 #[derive(Debug, Serialize)]
@@ -152,7 +157,7 @@ pub(crate) struct NextRun {
 }
 
 /// A run that is due for this long counts as late, not as about to start.
-const LATE_AFTER: TimeDelta = TimeDelta::seconds(60);
+pub(super) const LATE_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Counting of runs stops here.
 pub(super) const MANY: usize = 100;
 /// The largest number of Warnings in an explanation.
@@ -166,9 +171,7 @@ pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
 /// The state of a CronJob with these Jobs, of which its own controller is in charge.
 #[cfg(feature = "dev")]
 pub fn judge(cron_job: &Arc<CronJob>, jobs: Vec<Arc<Job>>, local: Zone, now: DateTime<Utc>) -> Condition {
-    let (in_charge, warnings) = (InCharge::Own, Ok(Vec::new()));
-    let cron_job = Arc::clone(cron_job);
-    let facts = Facts { cron_job, in_charge, jobs, warnings, lease: None, namespace_unread: None };
+    let facts = Facts::of(Arc::clone(cron_job), InCharge::Own, jobs);
     let state = explain(&facts, local, now).state;
     let tone = match state.urgency() {
         Urgency::Fine => Tone::Fine,
@@ -202,7 +205,10 @@ impl<'a> Case<'a> {
     pub(crate) fn explain(&self) -> Explanation {
         let (by_schedule, why) = self.verdict();
         let (state, why) = match by_schedule {
-            State::Starting | State::Waiting => self.by_results(by_schedule, why),
+            State::Starting | State::Waiting | State::Blocked => self.by_results(by_schedule, why),
+            State::RunStuck | State::Paused if self.is_failing() => {
+                (by_schedule, format!("{}. {why}", self.no_success().words(self.now)))
+            }
             _ => (by_schedule, why),
         };
         let controller = self.facts.in_charge;
@@ -245,6 +251,7 @@ impl<'a> Case<'a> {
             resource: resource(cron_job),
             noun: self.noun(),
             now: self.now,
+            shell: Shell::default(),
         }
     }
 

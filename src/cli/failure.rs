@@ -64,8 +64,8 @@ impl Failure {
         self.containers.first().map(|failed| &*failed.logs)
     }
 
-    /// As lines below what it explains.
-    pub(in crate::cli) fn lines(&self) -> Vec<String> {
+    /// As lines below what it explains; `flags` choose the cluster.
+    pub(in crate::cli) fn lines(&self, flags: &str) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.reason.is_empty() {
             lines.push(format!("  {}: {}", self.reason, self.message));
@@ -73,7 +73,7 @@ impl Failure {
         for failed in &self.containers {
             let FailedContainer { pod, container, reason, exit_code, logs } = failed;
             lines.push(format!("  Pod {pod}, container {container}: {reason}, exit code {exit_code}"));
-            lines.push(format!("  {logs}"));
+            lines.push(format!("  {logs}{flags}"));
         }
         if self.containers.is_empty() {
             lines.push("  None of its failed Pods exists any more.".to_owned());

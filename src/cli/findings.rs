@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::CliError;
 use super::cluster::{self, ControllerFlags, Scope};
+use super::explain::cluster_flags;
 use super::explain::{Explanation, Urgency, explain};
-use super::failure::Failure;
 use super::list::sort;
 use super::output::{Report, count};
 use super::restrictions::unread;
@@ -51,7 +51,7 @@ impl Report for Findings {
             lines.extend([String::new(), format!("{kind} {namespace}/{name} ({}): {summary}", state.label())]);
             let unfinished = explanation.unfinished.iter().flat_map(Unfinished::lines);
             lines.extend(unfinished.map(|line| format!("  {line}")));
-            lines.extend(explanation.failure.iter().flat_map(Failure::lines));
+            lines.extend(explanation.failure.iter().flat_map(|failure| failure.lines(&explanation.shell.flags)));
             let warning = explanation.warnings.first();
             lines.extend(warning.map(|warning| format!("  Warning {}: {}", warning.reason, warning.message)));
         }
@@ -85,6 +85,7 @@ pub(super) async fn find_with(
     for mut explanation in explanations.into_iter().filter(|one| one.state.urgency() < Urgency::Fine) {
         explanation.read_unfinished(client, scope.controller_kind).await;
         explanation.read_failure(client, scope.controller_kind).await;
+        explanation.shell.flags = cluster_flags(scope.kubeconfig.as_deref(), scope.context.as_deref());
         worst_first.push(explanation);
     }
     let namespaces_unread = cluster::namespaces_unread(&known);

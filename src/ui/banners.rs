@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::model::{Model, Row};
 use crate::cli::explain::lease::{ControllerLease, IN_TREE};
-use crate::cli::explain::read::Said;
 use crate::cli::explain::{Explanation, Facts, InCharge, Urgency};
 use crate::cli::output::{count, moment};
 use crate::options::PROGRAM;
@@ -25,8 +24,6 @@ const LONGEST: usize = 400;
 const MOST: usize = 5;
 /// The most characters that find a refusal, and the fewest.
 const FOUND_BY: std::ops::RangeInclusive<usize> = 12..=60;
-/// What a controller writes before the API server's answer.
-const BEFORE: &str = "Error creating job: ";
 
 /// The answer with which the API server refuses the Jobs of a CronJob.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +49,8 @@ impl Refusal {
     /// What the newest Event says since the run was due that has not started.
     pub fn of(told: &Explanation, facts: &Facts) -> Option<Self> {
         let since = told.due_since.filter(|_| told.state.urgency() == Urgency::Overdue)?;
-        let is_refusal = |said: &&Said| said.reason == "FailedCreate" && said.time >= since;
-        let newest = facts.warnings.iter().flatten().filter(is_refusal).max_by_key(|said| said.time)?;
-        let text = without_job(newest.message.strip_prefix(BEFORE).unwrap_or(&newest.message), &told.name);
-        let text: String = text.trim().trim_end_matches('.').chars().take(LONGEST).collect();
+        let text = without_job(facts.refused_since(since)?.refusal(), &told.name);
+        let text: String = text.chars().take(LONGEST).collect();
         let kind =
             text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0");
         (!text.is_empty()).then_some(Self { text, kind })

@@ -24,6 +24,7 @@ use super::objects::{About, WatchedCronJob};
 use super::source::Source;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
+pub use crate::cli::explain::Shell;
 use crate::cli::explain::{Case, Explanation, InCharge, NoSuccess, State, Urgency};
 use crate::cli::forecast::Durations;
 use crate::cli::slots::{Fate, History, Judged, RunResult, STRIP};
@@ -163,15 +164,6 @@ pub struct Model {
     pub rows: BTreeMap<ObjectName, Arc<Row>>,
     /// Counts the models.
     pub version: u64,
-}
-
-/// How commands for the user are written.
-#[derive(Clone, Debug)]
-pub struct Shell {
-    /// What starts this program.
-    pub program: &'static str,
-    /// The flags with which kubectl uses the same cluster, each after a space.
-    pub flags: String,
 }
 
 /// The rows, and what computes them.

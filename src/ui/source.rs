@@ -31,7 +31,7 @@ use crate::cli::check::sources::{self, Read};
 use crate::cli::cluster::Known;
 use crate::cli::explain::lease::ControllerLease;
 use crate::cli::explain::lease::Leases;
-use crate::cli::explain::read::{lease_at, lease_of, list, list_leases};
+use crate::cli::explain::read::{Said, ended_runs, lease_at, lease_of, list, list_leases};
 use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge};
 use crate::cli::next::manifests;
@@ -282,8 +282,11 @@ impl Source {
         let lease = leases.as_ref().and_then(|leases| lease_of(leases, &cron_job, in_charge));
         drop(leases);
         let namespace_unread = self.restrictions.read().unread.clone();
-        let facts = Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, lease, namespace_unread };
-        let mut known = Known { facts, events: said(&|_| true) };
+        let events: Vec<Said> = said(&|_| true);
+        let ended = ended_runs(&events);
+        let facts =
+            Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, ended, lease, namespace_unread };
+        let mut known = Known { facts, events };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
         let taken = taken.filter(|taken| !taken.job.is_child_of(&cron_job));
         known.facts.jobs.extend(taken.map(|taken| Arc::clone(&taken.job)));

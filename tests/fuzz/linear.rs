@@ -70,6 +70,7 @@ pub fn reports(input: &[u8]) {
         in_charge: InCharge::Unknown,
         jobs,
         warnings: Ok(events.clone()),
+        ended: Vec::new(),
         lease: None,
         namespace_unread: None,
     };

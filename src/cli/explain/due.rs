@@ -97,15 +97,17 @@ impl Case<'_> {
                 )
             }
         };
-        let why = match lease {
-            Some(lease) if lease.is_expired(self.now) => lease.state(self.now),
-            Some(lease) => {
+        let refused = self.facts.refused_since(self.cron_job.due(due[0])).map(|said| said.refusal());
+        let why = match (lease, refused) {
+            (Some(lease), _) if lease.is_expired(self.now) => lease.state(self.now),
+            (_, Some(refusal)) => format!("the API server refuses the {noun}: {refusal}"),
+            (Some(lease), None) => {
                 let state = lease.state(self.now);
                 format!(
                     "{state}, so the API server refuses the {noun}, or this controller does not work on the CronJob"
                 )
             }
-            None => format!("no controller works on it, or the API server refuses the {noun}"),
+            (None, None) => format!("no controller works on it, or the API server refuses the {noun}"),
         };
         (State::Overdue, format!("{what}, but its {noun} does not exist: {why}."))
     }

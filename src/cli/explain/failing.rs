@@ -1,14 +1,17 @@
 //! What `explain` says of a CronJob whose runs fail or do not end: since when, and how many.
 //!
 //! Guarantees: a run counts as failed where its Job says so, or where the record of the last failure is newer than the last success.
-//! The number of failed runs is that of the Jobs that still exist, so it is a least one. Pure.
+//! Of Jobs that are gone, Events tell. The number of failed runs is that of the Jobs and Events that still exist, so it is a least one.
+//! Pure.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use schedule::Schedule;
 use serde::Serialize;
 
+use super::read::EndedRun;
 use super::{Case, State};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::cli::output::{count, stretch};
@@ -24,7 +27,7 @@ const UNENDED: usize = 3;
 pub struct NoSuccess {
     /// The last success; `None` if it never had one.
     pub last: Option<DateTime<Utc>>,
-    /// How many runs failed since then, of those whose Jobs still exist.
+    /// How many runs failed since then, of those whose Jobs or Events still exist.
     pub failures: usize,
     /// The slots since then, or since its creation, those of a freeze among them; one more than are counted if there are more.
     pub slots: usize,
@@ -63,11 +66,33 @@ impl Case<'_> {
     /// Whether the last run that ended failed. The newest one has often just begun, and of one whose Job is gone the status says when
     /// it succeeded.
     pub(super) fn is_failing(&self) -> bool {
-        if let Some(job) = self.last_ended() {
+        let (job, said) = (self.last_ended(), self.gone_runs().first().copied());
+        if let Some(said) = said.filter(|said| job.is_none_or(|job| job.ended() < Some(said.at))) {
+            return self.has_failed_since(said);
+        }
+        if let Some(job) = job {
             return self.is_unredeemed(job);
         }
         let published = self.cron_job.status.published.as_ref().and_then(|known| known.last_failure);
         published.is_some() && published > self.last_success()
+    }
+
+    /// The runs of slots that ended as Events say, whose Jobs are gone, newest first.
+    fn gone_runs(&self) -> Vec<&EndedRun> {
+        if self.facts.ended.is_empty() {
+            return Vec::new();
+        }
+        let jobs: HashSet<&str> = self.children().map(|job| &*job.name.name).collect();
+        let is_of_slot = |name: &str| {
+            let digits = name.strip_prefix(&*self.cron_job.name.name).and_then(|rest| rest.strip_prefix('-'));
+            digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        self.facts.ended.iter().filter(|run| is_of_slot(&run.job) && !jobs.contains(&*run.job)).collect()
+    }
+
+    /// Whether the run failed, and none is known to have succeeded since.
+    fn has_failed_since(&self, run: &EndedRun) -> bool {
+        run.end == FinishedCondition::Failed && self.last_success().is_none_or(|success| run.at >= success)
     }
 
     /// The Job of the newest slot that ended and still exists.
@@ -94,12 +119,13 @@ impl Case<'_> {
         let from = last.unwrap_or(self.cron_job.creation_timestamp);
         let failures =
             self.children().filter(|job| job.slot_of(self.cron_job).is_some() && self.is_unredeemed(job)).count();
+        let failures = failures + self.gone_runs().into_iter().filter(|run| self.has_failed_since(run)).count();
         NoSuccess { last, failures, slots: slots_between(self.own_schedule(), from, self.last_slot()) }
     }
 
-    /// What is said of a CronJob that is not held and for which nothing is late: `words` unless its runs fail or do not end.
+    /// What is said of a CronJob for which nothing is late, though a running Job may hold a run: `words` unless its runs fail or do not end.
     pub(super) fn by_results(&self, state: State, words: String) -> (State, String) {
-        let next = if state == State::Starting { words.as_str() } else { "It waits for the next run." };
+        let next = if state == State::Waiting { "It waits for the next run." } else { words.as_str() };
         if self.is_failing() {
             let no_success = self.no_success().words(self.now);
             let last = self.last_failure().map_or("a run failed, and its Job is gone".to_owned(), |job| {
@@ -107,6 +133,9 @@ impl Case<'_> {
                 format!("the last {which} failed, {} {}", self.noun(), job.name.name)
             });
             return (State::Failing, format!("{no_success}: {last}. {next}"));
+        }
+        if state == State::Blocked {
+            return (state, words);
         }
         if let Some(text) = self.never_ends() {
             return (State::NeverEnds, format!("{text} {next}"));

@@ -89,15 +89,7 @@ pub(in crate::cli) fn resumed(facts: &Facts, local: Zone, now: DateTime<Utc>) ->
     let due = Case::new(facts, local, now).slots_since_the_last().take(MANY + 2).count();
     let mut cron_job = CronJob::clone(&facts.cron_job);
     resume(&mut cron_job, now);
-    let jobs = facts.jobs.clone();
-    let resumed = Facts {
-        cron_job: Arc::new(cron_job),
-        in_charge: facts.in_charge,
-        jobs,
-        warnings: Ok(Vec::new()),
-        lease: None,
-        namespace_unread: None,
-    };
+    let resumed = Facts::of(Arc::new(cron_job), facts.in_charge, facts.jobs.clone());
     let case = Case::new(&resumed, local, now);
     let (state, why) = case.verdict();
     let runs = matches!(state, State::Waiting | State::Starting | State::Overdue | State::BeingDeleted);

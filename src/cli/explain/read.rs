@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use super::in_charge::InCharge;
 use super::lease::{ControllerLease, Leases};
 use super::{Explanation, explain};
-use crate::api::batch_v1::{CronJob, Job};
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
@@ -48,6 +48,8 @@ pub struct Facts {
     pub jobs: Vec<Arc<Job>>,
     /// The Warnings about it, newest first, or why they could not be read.
     pub warnings: Result<Vec<Said>, String>,
+    /// The runs that ended as Events say, newest first.
+    pub ended: Vec<EndedRun>,
     /// The lease of its controller; `None` if there is none or it could not be read.
     pub lease: Option<ControllerLease>,
     /// Why its Namespace could not be read; what that says is part of the CronJob otherwise.
@@ -57,7 +59,14 @@ pub struct Facts {
 impl Facts {
     /// Of a CronJob whose Events, Lease and Namespace do not matter.
     pub fn of(cron_job: Arc<CronJob>, in_charge: InCharge, jobs: Vec<Arc<Job>>) -> Self {
-        Self { cron_job, in_charge, jobs, warnings: Ok(Vec::new()), lease: None, namespace_unread: None }
+        let (warnings, ended) = (Ok(Vec::new()), Vec::new());
+        Self { cron_job, in_charge, jobs, warnings, ended, lease: None, namespace_unread: None }
+    }
+
+    /// The newest Warning since then that says that the API server refused a Job.
+    pub(crate) fn refused_since(&self, since: DateTime<Utc>) -> Option<&Said> {
+        let is_refusal = |said: &&Said| said.reason == "FailedCreate" && said.time >= since;
+        self.warnings.iter().flatten().filter(is_refusal).max_by_key(|said| said.time)
     }
 
     /// Who runs the CronJob, and whether it is suspended.
@@ -149,6 +158,43 @@ pub struct Said {
     pub reason: String,
     /// The text.
     pub message: String,
+}
+
+impl Said {
+    /// Why the API server refused a Job, without the words of every such Event.
+    pub(crate) fn refusal(&self) -> &str {
+        let text = self.message.strip_prefix("Error creating job: ").unwrap_or(&self.message);
+        text.trim().trim_end_matches('.')
+    }
+}
+
+/// A run that ended, as an Event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    /// The name of its Job.
+    pub job: String,
+    /// How.
+    pub end: FinishedCondition,
+    /// When a controller saw it.
+    pub at: DateTime<Utc>,
+}
+
+/// The runs that ended as these Events say, in their order.
+pub(crate) fn ended_runs(events: &[Said]) -> Vec<EndedRun> {
+    let said = events.iter().filter(|said| said.reason == "SawCompletedJob");
+    let read = |said: &Said| {
+        let (job, end) = end_of(&said.message)?;
+        Some(EndedRun { job: job.to_owned(), end, at: said.time })
+    };
+    said.filter_map(read).collect()
+}
+
+/// The Job of which an Event says that it ended, and how: `Saw completed job: NAME, condition: Complete`.
+pub(crate) fn end_of(message: &str) -> Option<(&str, FinishedCondition)> {
+    let (_, rest) = message.split_once("completed ")?;
+    let (name, condition) = rest.split_once(": ")?.1.split_once(", condition: ")?;
+    let known = [FinishedCondition::Complete, FinishedCondition::Failed];
+    Some((name, known.into_iter().find(|known| known.as_str() == condition)?))
 }
 
 /// Explains the CronJob that `target` names in its cluster; `flags` are those of the controller. With a limit, waits so long at
@@ -267,16 +313,22 @@ pub async fn read(
     let (mut cron_job, text) = read_cron_job(client, controller_kind, namespace, name).await?;
     let jobs = list(client, &controller_kind.child.path(Some(namespace)), "").await?;
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
-    let about = format!("&fieldSelector=involvedObject.uid={},type=Warning", cron_job.uid);
-    let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
-    let warnings = warnings.map(said).map_err(|error| error.to_string());
+    let about = format!("&fieldSelector=involvedObject.uid={}", cron_job.uid);
+    let events = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
+    let (ended, warnings) = match events {
+        Ok(events) => {
+            let (all, warnings) = cluster::by_object(events).remove(&cron_job.uid).unwrap_or_default();
+            (ended_runs(&all), Ok(warnings))
+        }
+        Err(error) => (Vec::new(), Err(error.to_string())),
+    };
     let leases = read_leases(client).await;
     let in_charge = InCharge::take(&mut cron_job, &text, &leases, flags);
     let in_charge = in_charge.warned(&cron_job, &leases, warnings.as_deref().unwrap_or_default());
     let lease = lease_of(&leases, &cron_job, in_charge);
     let restrictions = Restrictions::read(client, Some(namespace)).await;
     let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
-    Ok(Facts { cron_job, in_charge, jobs, warnings, lease, namespace_unread: restrictions.unread })
+    Ok(Facts { cron_job, in_charge, jobs, warnings, ended, lease, namespace_unread: restrictions.unread })
 }
 
 /// Which controller runs the CronJob, just decoded from `json`, and its lease. Afterwards it reads as that controller reads it.

@@ -2,9 +2,12 @@
 //!
 //! Guarantees: the command is for the user to run, and every name in it is one word of a shell. Those of kubectl need no plugin. Pure.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::{Explanation, State};
+use crate::options::PROGRAM;
 use crate::terminal::shell_word;
 
 /// A command, and what it does to a state.
@@ -14,6 +17,29 @@ pub struct Remedy {
     pub what: String,
     /// The command.
     pub command: String,
+}
+
+/// How commands for the user begin and end.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    /// What starts this program.
+    pub program: &'static str,
+    /// The flags that choose the cluster, each after a space.
+    pub flags: String,
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        Self { program: PROGRAM, flags: String::new() }
+    }
+}
+
+/// The flags that choose this cluster, each after a space.
+pub(crate) fn cluster_flags(kubeconfig: Option<&Path>, context: Option<&str>) -> String {
+    let kubeconfig = kubeconfig.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig={}", shell_word(&path.to_string_lossy())));
+    let context = context.map(|context| format!(" --context={}", shell_word(context)));
+    kubeconfig.into_iter().chain(context).collect()
 }
 
 impl Explanation {

@@ -283,7 +283,7 @@ fn policies_that_hold_a_run_are_explained() {
             vec![job(today, "cj", Some("Failed"))],
             NOW,
             State::Paused,
-            "It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
+            "No success yet, at least 1 failed run (21 slots). It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
              also one made with kubectl create job --from, or when the failed ones are deleted.",
             Some("starts nothing"),
         ),
@@ -1496,4 +1496,64 @@ fn slots_of_a_freeze_count_among_those_without_a_success() {
     let cron_job = restrictions.applied(cron_job(&change), InCharge::Own);
     let told = explain(&Facts::of(cron_job, InCharge::Own, vec![failed]), Zone::UTC, instant(NOW));
     assert!(told.why.starts_with("No success for 3d07h, at least 1 failed run (3 slots): "), "{}", told.why);
+}
+
+/// Its history is deleted at once, and Events tell how the runs ended.
+#[test]
+fn runs_that_failed_and_whose_jobs_are_gone_count_by_their_events() {
+    let change = json!({
+        "spec": {"schedule": "0 * * * *"},
+        "status": {"lastScheduleTime": "2026-11-22T09:00:00Z", "lastSuccessfulTime": "2026-11-22T05:00:30Z"},
+    });
+    let saw = |slot: &str, condition: &str| Said {
+        time: instant(&slot.replace(":00Z", ":40Z")),
+        count: 1,
+        reason: "SawCompletedJob".to_owned(),
+        message: format!("Saw completed job: {}, condition: {condition}", name_of(slot)),
+    };
+    let (eight, nine) = ("2026-11-22T08:00:00Z", "2026-11-22T09:00:00Z");
+    let manual =
+        Said { message: "Saw completed job: nightly-manual, condition: Failed".to_owned(), ..saw(nine, "Failed") };
+    let rows = [
+        ("both failed", vec![saw(nine, "Failed"), saw(eight, "Failed")], State::Failing, 2),
+        ("the last succeeded", vec![saw(nine, "Complete"), saw(eight, "Failed")], State::Waiting, 1),
+        ("a manual one failed", vec![manual], State::Waiting, 0),
+        ("nothing is said", vec![], State::Waiting, 0),
+    ];
+    for (sentence, events, state, failures) in rows {
+        let facts = Facts { ended: read::ended_runs(&events), ..facts(&change, vec![]) };
+        let told = explain(&facts, Zone::UTC, instant("2026-11-22T09:30:00Z"));
+        assert_eq!(told.state, state, "{sentence}: {}", told.why);
+        if state == State::Failing {
+            let want = format!(
+                "No success for 4h29m, at least {failures} failed runs (4 slots): a run failed, and its Job is gone"
+            );
+            assert!(told.why.starts_with(&want), "{sentence}: {}", told.why);
+        }
+    }
+}
+
+#[test]
+fn refusal_of_the_job_of_an_overdue_run_is_quoted() {
+    let change = json!({"spec": {"schedule": "0 * * * *"}, "status": {"lastScheduleTime": "2026-11-22T08:00:00Z"}});
+    let refused = |time: &str| Said {
+        time: instant(time),
+        count: 3,
+        reason: "FailedCreate".to_owned(),
+        message: "Error creating job: admission webhook \"guard\" denied the request: quota.".to_owned(),
+    };
+    let quoted = "the API server refuses the Job: admission webhook \"guard\" denied the request: quota.";
+    for (time, is_quoted) in [("2026-11-22T09:00:05Z", true), ("2026-11-22T08:59:00Z", false)] {
+        let facts = Facts { warnings: Ok(vec![refused(time)]), ..facts(&change, vec![]) };
+        let told = explain(&facts, Zone::UTC, instant("2026-11-22T09:30:00Z"));
+        assert_eq!((told.state, told.why.contains(quoted)), (State::Overdue, is_quoted), "{time}: {}", told.why);
+    }
+}
+
+#[test]
+fn commands_lead_to_the_cluster_that_was_asked() {
+    let mut told = explained(&json!({"spec": {"suspend": true}}), vec![], NOW);
+    told.shell = Shell { program: "kubectl cronjob", flags: cluster_flags(None, Some("prod")) };
+    let lines = told.lines().join("\n");
+    assert!(lines.contains("kubectl cronjob resume -n shop nightly --context=prod"), "{lines}");
 }

@@ -5,7 +5,6 @@
 use super::Explanation;
 use super::remedy::Remedy;
 use crate::cli::output::{MOMENT, Report, stretch};
-use crate::options::PROGRAM;
 use crate::terminal;
 
 impl Report for Explanation {
@@ -15,9 +14,9 @@ impl Report for Explanation {
         lines.extend(terminal::columns(&self.facts()));
         if let Some(failure) = &self.failure {
             lines.extend([String::new(), "Why the last run that ended failed:".to_owned()]);
-            lines.extend(failure.lines());
+            lines.extend(failure.lines(&self.shell.flags));
         }
-        if let Some(Remedy { what, command }) = self.remedy(PROGRAM, "") {
+        if let Some(Remedy { what, command }) = self.remedy(self.shell.program, &self.shell.flags) {
             lines.extend([String::new(), what, format!("  {command}")]);
         }
         if let Some(unfinished) = &self.unfinished {

@@ -11,6 +11,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 use crate::cli::cluster::Known;
+use crate::cli::explain::LATE_AFTER;
 use crate::cli::forecast::Durations;
 use crate::cli::output::{MOMENT, Report, count, stretch};
 use crate::cli::restrictions::unread;
@@ -151,7 +152,9 @@ impl Night {
             Some(job) => Entry { why: format!("{}, Job {job}", entry.why), ..entry },
             None => entry,
         }));
-        self.missed.entries.extend(told(&|slot| slot.fate == Fate::Missed));
+        // What is long due has not started either, and may never do.
+        let is_overdue = |slot: &Judged| slot.fate == Fate::Due && now - cron_job.due(slot.slot) > LATE_AFTER;
+        self.missed.entries.extend(told(&|slot| slot.fate == Fate::Missed || is_overdue(slot)));
         self.skipped.entries.extend(told(&|slot| slot.fate == Fate::Skipped));
         self.stopped.entries.extend(told(&|slot| matches!(slot.fate, Fate::Suspended | Fate::Frozen)));
         let is_idle = |slot: &Judged| matches!(slot.fate, Fate::Skipped | Fate::Missed | Fate::Due | Fate::Waits);

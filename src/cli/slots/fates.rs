@@ -50,6 +50,9 @@ impl History<'_> {
         if is_later {
             return self.not_started(slot);
         }
+        if is_kept && self.may_have_been_blocked(slot) {
+            return (Fate::Unknown, None, "a Job that no longer exists may have kept it from starting".to_owned());
+        }
         if is_kept {
             return (Fate::Missed, None, "no controller started it before a later run".to_owned());
         }
@@ -59,6 +62,14 @@ impl History<'_> {
             "its Job, if there was one, and its Events no longer exist"
         };
         (Fate::Unknown, None, why.to_owned())
+    }
+
+    /// Whether a Job that is gone may have run when a slot came: as long as the longest that is known, if it was the last one to go.
+    fn may_have_been_blocked(&self, slot: DateTime<Utc>) -> bool {
+        let cron_job = &self.known.facts.cron_job;
+        let blocks =
+            cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid || cron_job.limits().max_concurrent.is_some();
+        blocks && self.kept_since.zip(self.traces.longest).is_some_and(|(since, ran)| slot <= since + ran)
     }
 
     /// The slot if an Event says that its deadline passed: Jobs kept it from starting, or no controller started it.

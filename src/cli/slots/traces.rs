@@ -6,12 +6,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use apimachinery::steps;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
 use super::RunResult;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::cli::cluster::Known;
+use crate::cli::explain::read::end_of;
 use crate::controller::reconcile::old_at;
 
 /// The time of a slot as upstream's Events write it.
@@ -40,6 +41,8 @@ pub(super) struct Traces<'a> {
     pub frozen_at: Option<DateTime<Utc>>,
     /// Whether it has Jobs, and none has ended, so that no history limit has deleted one.
     pub none_ended: bool,
+    /// How long the longest run took whose Job exists and has ended.
+    pub longest: Option<TimeDelta>,
     /// The newest slot that has a Job, or that the status names.
     pub last_slot: Option<DateTime<Utc>>,
 }
@@ -97,6 +100,7 @@ impl<'a> Traces<'a> {
             none_ended: children().next().is_some()
                 && children().all(|job| job.finished.is_none())
                 && cron_job.status.last_successful_time.is_none(),
+            longest: children().filter_map(|job| Some(job.ended()? - job.creation_timestamp)).max(),
             last_slot: children()
                 .filter_map(|job| job.slot_of(cron_job))
                 .chain(cron_job.status.last_schedule_time)
@@ -149,12 +153,4 @@ impl<'a> Traces<'a> {
         let (_, end, job) = self.runs.get(started.checked_sub(1)?)?;
         (*end >= until).then_some(job)
     }
-}
-
-/// The Job of which an Event says that it ended, and how: `Saw completed job: NAME, condition: Complete`.
-fn end_of(message: &str) -> Option<(&str, FinishedCondition)> {
-    let (_, rest) = message.split_once("completed ")?;
-    let (name, condition) = rest.split_once(": ")?.1.split_once(", condition: ")?;
-    let known = [FinishedCondition::Complete, FinishedCondition::Failed];
-    Some((name, known.into_iter().find(|known| known.as_str() == condition)?))
 }

@@ -82,7 +82,7 @@ impl Followed<'_> {
             End::Gone => ("was deleted before it ended", Vec::new()),
             End::Failed => {
                 let failure = Failure::read(self.client, self.controller_kind, &name.namespace, &name.name).await;
-                ("failed", failure.map(|failure| failure.lines()).unwrap_or_default())
+                ("failed", failure.map(|failure| failure.lines("")).unwrap_or_default())
             }
         };
         let lines = [vec![format!("Job {name} {result}.")], why].concat();

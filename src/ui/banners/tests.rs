@@ -9,6 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::explain::lease::Leases;
+use crate::cli::explain::read::Said;
 use crate::cli::explain::read::lease_at;
 use crate::cli::explain::tests::{facts, instant};
 use crate::cli::explain::{State, explain};
