@@ -189,7 +189,7 @@ impl Api {
             states: STATES.iter().map(|(name, filter)| (*name, count(*filter))).collect(),
             unknown: if model.rows.is_empty() { Vec::new() } else { selection.unknown(&model) },
             label_keys: label_keys(&model),
-            banners: banners(&model, self.board.source.lease_finder(), now),
+            banners: banners(&model, self.board.source.lease_finder().as_ref(), now),
             namespaces,
             time_zone: self.board.zone.name(),
         })

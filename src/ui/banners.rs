@@ -82,7 +82,7 @@ fn without_job(text: &str, cron_job: &str) -> String {
 
 /// The controllers that hold no Lease, and the answers that keep CronJobs from running. `lease` finds the Lease of those that run in a
 /// namespace under a controller; without it, Leases are not known.
-pub fn banners<F>(model: &Model, lease: Option<F>, now: DateTime<Utc>) -> Vec<Banner>
+pub fn banners<F>(model: &Model, lease: Option<&F>, now: DateTime<Utc>) -> Vec<Banner>
 where
     F: Fn(&str, InCharge) -> Option<ControllerLease>,
 {
@@ -90,7 +90,7 @@ where
     let mut refused: BTreeMap<&str, Concerned<'_>> = BTreeMap::new();
     let mut known: BTreeMap<(&str, u8), Option<String>> = BTreeMap::new();
     for row in model.rows.values().filter(|row| row.urgency != Urgency::Stopped) {
-        let without = lease.as_ref().and_then(|lease| {
+        let without = lease.and_then(|lease| {
             let key = (row.namespace.as_str(), row.in_charge as u8);
             known
                 .entry(key)

@@ -381,13 +381,14 @@ impl Source {
             return;
         }
         let mut all = self.trouble.lock();
-        let before = match &trouble {
-            Some(trouble) => all.insert(kind, trouble.clone()),
-            None => all.remove(kind),
-        };
-        if before != trouble {
-            self.changes.notify.notify_one();
+        if all.get(kind) == trouble.as_ref() {
+            return;
         }
+        match trouble {
+            Some(trouble) => drop(all.insert(kind, trouble)),
+            None => drop(all.remove(kind)),
+        }
+        self.changes.notify.notify_one();
     }
 }
 

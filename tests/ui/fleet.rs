@@ -52,10 +52,10 @@ fn with_fleet(work: impl FnOnce(Fleet) + Send + 'static) {
     let handle = runtime.handle().clone();
     runtime.block_on(async {
         let clock = TestClock::new(NOW.parse().unwrap());
-        let server = server(Arc::<TestClock>::clone(&clock));
-        let client = server.client();
+        let api = server(Arc::<TestClock>::clone(&clock));
+        let client = api.client();
         play(&client, &clock).await;
-        let served = Served::start(server).await;
+        let served = Served::start(api).await;
         let kubeconfig = served.kubeconfig().to_str().unwrap().to_owned();
         let work = move || {
             let site = Site::ui(&["-A", "--kubeconfig", &kubeconfig]);
@@ -75,7 +75,7 @@ fn night_of_the_fleet_answers_an_operator() {
         let begun = Instant::now();
         let mut before = Duration::ZERO;
         let mut answered = |question: &str| {
-            println!("{question}: {:.1} s", (begun.elapsed() - before).as_secs_f64());
+            println!("{question}: {:.1} s", begun.elapsed().saturating_sub(before).as_secs_f64());
             before = begun.elapsed();
         };
         browser.goto(&site.at("?zone=Europe/Berlin"));

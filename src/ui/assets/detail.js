@@ -4,7 +4,7 @@ import { Lanes } from './lanes.js';
 import { useAnswer, useNow } from './state.js';
 import { Cells } from './strip.js';
 import { Chips } from './table.js';
-import { Copy, RESULTS, count, inZone, kind, moment, parseName, pieces, prose, relative, sentence, stretch, stateOf } from './words.js';
+import { Copy, RESULTS, count, kind, moment, parseName, pieces, prose, relative, sentence, stretch, stateOf } from './words.js';
 
 const Time = ({ at, zone }) => {
   const [weekday, date, ...clock] = moment(at, zone).split(' ');
@@ -21,7 +21,7 @@ function NextRuns({ next, zone }) {
     <table class="plain next-runs"><thead><tr><th scope="col">Slot</th><th scope="col">Due</th><th scope="col">What a policy or the clock changes</th></tr></thead>
       <tbody>${rows.map((run) => html`<tr class=${run.annotation ? 'left-out' : 'due'}>
         <td><${Time} at=${run.at} zone=${zone} /></td><td>${run.due ? html`<${Time} at=${Date.parse(run.due)} zone=${zone} />` : '–'}</td>
-        <td>${run.annotation ? `left out by ${run.annotation}` : [run.due && Date.parse(run.due) !== run.at && `spread: ${stretch(Date.parse(run.due) - run.at)} later`, run.note].filter(Boolean).join('; ')}</td></tr>`)}
+        <td>${pieces(run.annotation ? `left out by ${run.annotation}` : [run.due && Date.parse(run.due) !== run.at && `spread: ${stretch(Date.parse(run.due) - run.at)} later`, run.note].filter(Boolean).join('; '))}</td></tr>`)}
       </tbody></table>
     ${next.ends && !next.problem && html`<p class="quiet">No further run follows within five years.</p>`}`;
 }
@@ -54,7 +54,7 @@ function History({ jobs, slots, zone, now, chosen }) {
     ${slots.unreadEvents && html`<p class="error">The Events cannot be read, which tell of runs whose Jobs are gone: ${slots.unreadEvents}</p>`}
     ${slots.slots.length === 0 ? html`<p class="quiet">No slot was due.</p>` : html`<table class="plain"><thead><tr><th scope="col">Slot</th><th scope="col">Fate</th><th scope="col">Why</th></tr></thead>
       <tbody>${[...slots.slots].reverse().slice(0, 100).map((slot) => html`<tr><td><${Time} at=${Date.parse(slot.from)} zone=${zone} />${slot.count > 1 && html` to <${Time} at=${Date.parse(slot.to)} zone=${zone} /> (${count(slot.count, 'slot')})`}</td>
-        <td>${slot.fate}</td><td>${inZone(slot.why, zone)}</td></tr>`)}</tbody></table>`}`;
+        <td>${slot.fate}</td><td>${prose(slot.why, zone)}</td></tr>`)}</tbody></table>`}`;
 }
 
 // What a Prometheus keeps of its runs, where `ui --prometheus` names one.

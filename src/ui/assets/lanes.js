@@ -1,6 +1,6 @@
 // What the policies of a CronJob change: its next slots without and with them.
 import { html } from './vendor/htm-preact-3.1.1.js';
-import { brief, count, inZone, moment } from './words.js';
+import { brief, count, inZone, moment, prose } from './words.js';
 
 // A shape and a word for each change.
 const CHANGES = { same: ['|', 'as without'], added: ['+', 'added'], moved: ['▸', 'moved'], dropped: ['✕', 'dropped'], held: ['○', 'held'] };
@@ -27,6 +27,6 @@ export function Lanes({ effect, zone }) {
       <${Lane} title="without" marks=${without} effect=${effect} y=${30} zone=${zone} /><${Lane} title="with" marks=${own} effect=${effect} y=${74} zone=${zone} /></svg>
     <ul class="reasons">${[...reasons].slice(0, 8).map(([key, number]) => {
     const [change, ...why] = key.split('|');
-    return html`<li><b aria-hidden="true">${CHANGES[change][0]}</b> ${number} ${CHANGES[change][1]}: ${inZone(why.join('|'), zone)}</li>`;
+    return html`<li><b aria-hidden="true">${CHANGES[change][0]}</b> ${number} ${CHANGES[change][1]}: ${prose(why.join('|'), zone)}</li>`;
   })}</ul>`;
 }

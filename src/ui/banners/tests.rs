@@ -56,6 +56,9 @@ fn model(rows: &[(&str, &str, State, Option<&str>)]) -> Model {
     Model { rows: rows.iter().map(one).collect(), version: 1 }
 }
 
+/// The leases, who is in charge, the states of the CronJobs, and the banners.
+type Case<'a> = (&'a str, Option<Vec<Lease>>, InCharge, &'a [State], &'a [String]);
+
 type Nothing = fn(&str, InCharge) -> Option<ControllerLease>;
 
 #[test]
@@ -73,7 +76,7 @@ fn refusals_alike_are_one_banner_that_quotes_the_answer() {
         ("shop", "f", Overdue, Some("Error creating job: only this one")),
         ("shop", "g", Overdue, None),
     ]);
-    let found = banners(&rows, None::<Nothing>, instant(NOW));
+    let found = banners(&rows, None::<&Nothing>, instant(NOW));
     let texts: Vec<&str> = found.iter().map(|banner| &*banner.text).collect();
     assert_eq!(
         texts,
@@ -108,8 +111,7 @@ fn controller_without_its_lease_is_named_whatever_is_overdue() {
     let absent = "No controller has a Lease: none is running, or it runs without leader election.";
     let kcm = "kube-controller-manager has no Lease: it is not running, or runs without leader election.";
     let own = InCharge::Own;
-    // The leases, who is in charge, the states, and the banner.
-    let rows: [(&str, Option<Vec<Lease>>, InCharge, &[State], &[String]); 8] = [
+    let rows: [Case<'_>; 8] = [
         ("held", Some(vec![lease(PROGRAM, fresh)]), own, &[Waiting, Overdue], &[]),
         (
             "run out",
@@ -162,7 +164,8 @@ fn controller_without_its_lease_is_named_whatever_is_overdue() {
         let finder = leases.map(|leases| {
             move |namespace: &str, in_charge| lease_at(&leases, ControllerKind::CronJob, namespace, in_charge)
         });
-        let texts: Vec<String> = banners(&model, finder, instant(NOW)).into_iter().map(|banner| banner.text).collect();
+        let texts: Vec<String> =
+            banners(&model, finder.as_ref(), instant(NOW)).into_iter().map(|banner| banner.text).collect();
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.starts_with("The API server")).collect();
         assert_eq!(texts, want, "{case}");
     }
