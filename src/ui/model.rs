@@ -357,7 +357,7 @@ impl Board {
         Row {
             urgency: told.state.urgency(),
             label: told.state.label(),
-            until: until(told.state, next.as_ref(), now),
+            until: until(told.state, next.as_ref(), now).min(until(told.by_schedule, next.as_ref(), now)),
             words: words::of(cron_job, self.zone),
             never_succeeded: has_ended && stats.last_success.is_none(),
             failures: stats.failures_in_a_row,
