@@ -168,11 +168,7 @@ pub fn run(
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
         }
         Command::Explain(target, limit, flags, format) => {
-            let (mut explanation, is_good) = wait(explain::read::connect_and_explain(target, *limit, flags, clock))?;
-            explanation.shell = explain::Shell {
-                program: kubectl::Program::of(&std::env::args_os().next().unwrap_or_default()).said(),
-                flags: explain::cluster_flags(target.kubeconfig.as_deref(), target.context.as_deref()),
-            };
+            let (explanation, is_good) = wait(explain::read::connect_and_explain(target, *limit, flags, clock))?;
             Ok(Answer { text: render(&explanation, *format), is_good })
         }
         Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock), *format),

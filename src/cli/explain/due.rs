@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Evaluation;
 use schedule::missed::newest_starts;
 
+use super::read::Said;
 use super::{Case, LATE_AFTER, MANY, State};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::cli::output::{count, stretch};
@@ -97,7 +98,7 @@ impl Case<'_> {
                 )
             }
         };
-        let refused = self.facts.refused_since(self.cron_job.due(due[0])).map(|said| said.refusal());
+        let refused = self.facts.refused_since(self.cron_job.due(due[0])).map(Said::refusal);
         let why = match (lease, refused) {
             (Some(lease), _) if lease.is_expired(self.now) => lease.state(self.now),
             (_, Some(refusal)) => format!("the API server refuses the {noun}: {refusal}"),

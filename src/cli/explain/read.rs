@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 
 use super::in_charge::InCharge;
 use super::lease::{ControllerLease, Leases};
-use super::{Explanation, explain};
+use super::{Explanation, Shell, cluster_flags, explain};
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
@@ -30,6 +30,7 @@ use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, ControllerFlags};
 use crate::cli::failure::Failure;
+use crate::cli::kubectl::Program;
 use crate::cli::restrictions::{Restrictions, unread};
 use crate::cli::unfinished;
 use crate::client::{DeadlineError, connect_for_person};
@@ -218,6 +219,10 @@ pub async fn connect_and_explain(
     let mut explanation = explain(&facts, flags.zone, cluster::now(&client, clock).await);
     explanation.read_unfinished(&client, target.controller_kind).await;
     explanation.read_failure(&client, target.controller_kind).await;
+    explanation.shell = Shell {
+        program: Program::of(&std::env::args_os().next().unwrap_or_default()).said(),
+        flags: cluster_flags(target.kubeconfig.as_deref(), target.context.as_deref()),
+    };
     Ok((explanation, is_good))
 }
 
