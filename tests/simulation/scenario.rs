@@ -232,7 +232,7 @@ impl Scenario {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
         }
         // From separate sequences: the rest of the world stays the same.
-        if has_slow_admission() && (Rng::fork(seed, "noisy").percent(15) || is_everywhere("NOISY")) {
+        if has_slow_admission() && (Rng::fork(seed, "noisy").percent(10) || is_everywhere("NOISY")) {
             scenario.become_noisy(&mut Rng::fork(seed, "noise"));
         } else {
             scenario.press(&mut Rng::fork(seed, "pressure"));
