@@ -328,7 +328,7 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
         if let Some(namespace) = target.namespace.clone().filter(|namespace| known.insert(namespace.clone())) {
             make_namespace(&client, &namespace, &manifest.place).await;
         }
-        match apply_one(&client, &target, &manifest, overwrite).await {
+        match apply_one(&client, &target, &manifest.place, manifest.object, overwrite).await {
             Ok(()) => {}
             // Then the objects of its kind are skipped, too.
             Err(refusal) if is_definition && refusal.reason == "Invalid" => {
@@ -380,8 +380,13 @@ impl Target {
     }
 }
 
-async fn apply_one(client: &Client, target: &Target, manifest: &Manifest, overwrite: bool) -> Result<(), Refusal> {
-    let (place, mut object) = (&manifest.place, manifest.object.clone());
+async fn apply_one(
+    client: &Client,
+    target: &Target,
+    place: &Position,
+    mut object: Value,
+    overwrite: bool,
+) -> Result<(), Refusal> {
     if !object["metadata"]["annotations"].is_object() {
         object["metadata"]["annotations"] = json!({});
     }

@@ -131,8 +131,8 @@ fn stepped(index: usize, field: &str) -> Option<(&str, u32)> {
 
 /// A step that does not divide its field.
 fn uneven(index: usize, field: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
-    let items = field.split(',').filter_map(|item| Some((item, step_of_all(index, item)?)));
-    let (item, step) = items.into_iter().find(|(_, step)| *step > 0 && !size.is_multiple_of(*step))?;
+    let mut items = field.split(',').filter_map(|item| Some((item, step_of_all(index, item)?)));
+    let (item, step) = items.find(|(_, step)| *step > 0 && !size.is_multiple_of(*step))?;
     let message = if step > size {
         format!(
             "the step {step} is more than the {size} {unit}s of the {cycle}, so only the first {unit} of each {cycle} matches"

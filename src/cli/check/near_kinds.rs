@@ -1,11 +1,18 @@
 //! Kinds that look like one that is checked, and do not exist.
 //!
 //! Guarantees: only groups whose kinds are known are judged. These are the groups of Kubernetes itself, since a custom resource's
-//! group has a dot, and those of this program's custom resources. Compared are the kinds that `dev` serves. An object of any other group is left alone. Pure.
+//! group has a dot, and those of this program's custom resources. Compared are the kinds that `dev` serves. An object of any other
+//! group is left alone. Pure.
+
+use std::sync::LazyLock;
+
+use apiserver::{Resource, kinds};
 
 use super::{Code, Fault};
 use crate::api::ControllerKind;
-use apiserver::kinds;
+
+/// The kinds that `dev` serves. They take long to make, and a repository has thousands of objects.
+static STORED: LazyLock<Vec<Resource>> = LazyLock::new(kinds::all);
 
 /// A kind that an author may have meant.
 struct Meant<'a> {
@@ -19,7 +26,7 @@ pub(super) fn judge(api_version: &str, kind: &str) -> Option<Fault> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let is_built_in = !group.contains('.') || group.ends_with(".k8s.io");
     let scheduled = meant();
-    let stored = kinds::all();
+    let stored = &*STORED;
     if scheduled.iter().any(|meant| meant.group == group && meant.kind == kind)
         || stored.iter().any(|known| known.group == group && known.kind == kind)
     {
