@@ -1221,17 +1221,19 @@ fn what_pods_are_told_is_a_note() {
 /// A case, a change and the Jobs; the state, and what is said.
 type Told<'a, T> = (&'a str, Value, Vec<Arc<Job>>, State, T);
 
+/// A CronJob of nine o'clock that starts each minute and last did at ten.
+fn minutely(change: &Value) -> Value {
+    let base = json!({
+        "metadata": {"creationTimestamp": "2026-11-22T09:00:30Z"},
+        "spec": {"schedule": "* * * * *"},
+        "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"},
+    });
+    merged(base, change)
+}
+
 /// Every minute, at ten o'clock and five seconds.
 #[test]
 fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
-    let minutely = |change: Value| {
-        let base = json!({
-            "metadata": {"creationTimestamp": "2026-11-22T09:00:30Z"},
-            "spec": {"schedule": "* * * * *"},
-            "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"},
-        });
-        merged(base, &change)
-    };
     let at = |minute: u32| format!("2026-11-22T09:{minute:02}:00Z");
     let run = |minute: u32, end: Option<&str>| job(&at(minute), "cj", end);
     let now_running = || job("2026-11-22T10:00:00Z", "cj", None);
@@ -1248,42 +1250,42 @@ fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
     let rows: Vec<Told<'_, String>> = vec![
         (
             "five failures in a row, and a run is under way",
-            minutely(success.clone()),
+            minutely(&success),
             [failed(55..60), vec![now_running()]].concat(),
             State::Failing,
             format!("{since}, at least 5 failed runs (30 slots): the last run that ended failed, Job nightly-29922359."),
         ),
         (
             "of which one is kept",
-            minutely(success.clone()),
+            minutely(&success),
             [failed(59..60), vec![now_running()]].concat(),
             State::Failing,
             format!("{since}, at least 1 failed run (30 slots): the last run that ended failed, Job nightly-29922359."),
         ),
         (
             "and the next one is about to start",
-            minutely(starting),
+            minutely(&starting),
             failed(59..60),
             State::Failing,
             format!("{since}, at least 1 failed run (29 slots): the last run failed, Job nightly-29922359."),
         ),
         (
             "none is kept, and the record of the last failure tells",
-            minutely(published),
+            minutely(&published),
             vec![now_running()],
             State::Failing,
             format!("{since} (30 slots): a run failed, and its Job is gone."),
         ),
         (
             "the last one that ended succeeded",
-            minutely(json!({"status": {"lastSuccessfulTime": "2026-11-22T09:59:50Z"}})),
+            minutely(&json!({"status": {"lastSuccessfulTime": "2026-11-22T09:59:50Z"}})),
             [failed(58..59), vec![now_running()]].concat(),
             State::Waiting,
             "It runs on schedule and waits for the next run.".to_owned(),
         ),
         (
             "Replace deletes each run before it ends",
-            minutely(replace(success.clone())),
+            minutely(&replace(success.clone())),
             vec![now_running()],
             State::NeverEnds,
             "No run has ended for 29m55s (30 slots): each is deleted when the next one starts (concurrencyPolicy is Replace). Job \
@@ -1292,7 +1294,7 @@ fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
         ),
         (
             "Replace, and the last but one succeeded",
-            minutely(replace(json!({"status": {"lastSuccessfulTime": "2026-11-22T09:58:50Z"}}))),
+            minutely(&replace(json!({"status": {"lastSuccessfulTime": "2026-11-22T09:58:50Z"}}))),
             vec![now_running()],
             State::Waiting,
             "It runs on schedule and waits for the next run.".to_owned(),
@@ -1395,14 +1397,6 @@ fn each_state_that_needs_attention_names_one_command() {
 /// Each minute a Job starts that runs for ten; it is five seconds past ten.
 #[test]
 fn runs_of_which_more_are_unfinished_at_each_start_pile_up() {
-    let minutely = |change: Value| {
-        let base = json!({
-            "metadata": {"creationTimestamp": "2026-11-22T09:00:30Z"},
-            "spec": {"schedule": "* * * * *"},
-            "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"},
-        });
-        merged(base, &change)
-    };
     let run = |minute: u32| job(&format!("2026-11-22T09:{minute:02}:00Z"), "cj", None);
     let newest = || job("2026-11-22T10:00:00Z", "cj", None);
     let running = |minutes: std::ops::Range<u32>| minutes.map(run).chain([newest()]).collect::<Vec<_>>();
@@ -1448,15 +1442,15 @@ fn runs_of_which_more_are_unfinished_at_each_start_pile_up() {
         ("under Replace", policy("Replace"), running(57..60), State::NeverEnds, ""),
     ];
     for (sentence, change, jobs, state, why) in rows {
-        let told = explained(&minutely(change), jobs, "2026-11-22T10:00:05Z");
+        let told = explained(&minutely(&change), jobs, "2026-11-22T10:00:05Z");
         assert_eq!(told.state, state, "{sentence}: {}", told.why);
         assert!(told.why.starts_with(why), "{sentence}: {}", told.why);
     }
-    let told = explained(&minutely(json!({})), running(40..60), "2026-11-22T10:00:05Z");
+    let told = explained(&minutely(&json!({})), running(40..60), "2026-11-22T10:00:05Z");
     assert!(told.why.contains("21 Jobs have not ended, and at each of the last more than 19 starts"), "{}", told.why);
     let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
     assert_eq!(remedy.as_deref(), Some("kubectl edit cronjob -n shop nightly"));
-    let last = merged(minutely(json!({})), &json!({"status": {"lastSuccessfulTime": "2026-11-22T09:30:00Z"}}));
+    let last = merged(minutely(&json!({})), &json!({"status": {"lastSuccessfulTime": "2026-11-22T09:30:00Z"}}));
     let failed = job("2026-11-22T09:56:00Z", "cj", Some("Failed"));
     let told = explained(&last, [vec![failed], running(57..60)].concat(), "2026-11-22T10:00:05Z");
     assert_eq!(told.state, State::Failing, "a failure comes first: {}", told.why);
