@@ -135,16 +135,55 @@ impl Drop for Process {
     }
 }
 
-/// The answer to one request over HTTP/1.0.
+/// The expression of docs/observability.md with this metric gives these samples of these series.
+fn documented_expression_gives(metric: &str, series: &Value, found: &Value) {
+    let page = fs::read_to_string(root().join("docs/observability.md")).unwrap();
+    let mut expressions = page.split("```promql\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let expression = expressions.find(|expression| expression.contains(metric)).unwrap();
+    let expressions = json!([{"expr": expression, "eval_time": "0m", "exp_samples": found}]);
+    let test = json!({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": expressions}]});
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("test.yaml"), test.to_string()).unwrap();
+    let args = ["test", "rules", "test.yaml"];
+    let output = Command::new("promtool").args(args).current_dir(directory.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8([output.stdout, output.stderr].concat()).unwrap());
+}
+
+/// On what kube-state-metrics says of a Job with two Pods, of one whose Pod waits, and of a Pod without a Job.
+#[test]
+fn start_of_the_first_container_of_a_job_by_kube_state_metrics() {
+    if !tools::has_program("prometheus", "promtool") {
+        return;
+    }
+    let mut series = Vec::new();
+    for job in ["report-1", "waits-1"] {
+        let of = format!("kube_job_status_start_time{{namespace=\"shop\",job_name=\"{job}\"}}");
+        series.push(json!({"series": of, "values": "1000"}));
+    }
+    for (pod, kind, owner, containers) in [
+        ("report-1-a", "Job", "report-1", &[("main", "1012"), ("sidecar", "1007")][..]),
+        ("report-1-b", "Job", "report-1", &[("main", "1060")]),
+        ("waits-1-a", "Job", "waits-1", &[]),
+        ("web-1", "ReplicaSet", "web", &[("main", "1001")]),
+    ] {
+        let of = format!("namespace=\"shop\",pod=\"{pod}\",uid=\"{pod}\"");
+        let owner = format!("kube_pod_owner{{{of},owner_kind=\"{kind}\",owner_name=\"{owner}\"}}");
+        series.push(json!({"series": owner, "values": "1"}));
+        for (container, at) in containers {
+            let started = format!("kube_pod_container_state_started{{{of},container=\"{container}\"}}");
+            series.push(json!({"series": started, "values": at}));
+        }
+    }
+    let found = json!([{"labels": "{namespace=\"shop\",job_name=\"report-1\"}", "value": 7}]);
+    documented_expression_gives("kube_job_status_start_time", &series.into(), &found);
+}
+
 /// The expression of docs/observability.md, on what kube-state-metrics says of CronJobs in each state.
 #[test]
 fn suspension_by_kube_state_metrics_leaves_out_what_is_handed_over() {
     if !tools::has_program("prometheus", "promtool") {
         return;
     }
-    let page = fs::read_to_string(root().join("docs/observability.md")).unwrap();
-    let (_, block) = page.split_once("```promql\n").unwrap();
-    let expression = block.split("```").next().unwrap();
     let (managed, suspend) = ("annotation_cronjob_controller_dev_managed", "annotation_cronjob_controller_dev_suspend");
     // The state, its annotations, spec.suspend, and whether the CronJob is found.
     let rows = [
@@ -164,15 +203,10 @@ fn suspension_by_kube_state_metrics_leaves_out_what_is_handed_over() {
         series.push(json!({"series": format!("kube_cronjob_annotations{{{of}{annotations}}}"), "values": "1"}));
         found.extend(is_found.then(|| json!({"labels": spec, "value": 1})));
     }
-    let expressions = json!([{"expr": expression, "eval_time": "0m", "exp_samples": found}]);
-    let test = json!({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": expressions}]});
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("test.yaml"), test.to_string()).unwrap();
-    let args = ["test", "rules", "test.yaml"];
-    let output = Command::new("promtool").args(args).current_dir(directory.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8([output.stdout, output.stderr].concat()).unwrap());
+    documented_expression_gives("kube_cronjob_spec_suspend", &series.into(), &found.into());
 }
 
+/// The answer to one request over HTTP/1.0.
 fn http(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
