@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 
 fn texts() -> (String, String, String) {
     let due = chrono::DateTime::from_timestamp(1_795_000_020, 0).unwrap_or_default();
-    let world = objects::World { cron_jobs: 1000, firing: 100, jobs_each: 3, due, policies: false };
+    let world = objects::World { cron_jobs: 1000, firing: 100, jobs_each: 3, due, policies: false, frozen: false };
     let status = r#"{"active":[{"kind":"Job","namespace":"team-07","name":"nightly-report-000007-29916667","uid":"3d1b6dd9-1a2c-4c55-9f6b-9d7c7a1d6b01","apiVersion":"batch/v1","resourceVersion":"10000007"}],"lastScheduleTime":"2026-11-18T11:07:00Z","lastSuccessfulTime":"2026-11-18T10:07:49Z"}"#;
     (world.cron_job(7, 1007, None), world.cron_job(7, 1007, Some(status)), world.job(21, 1021))
 }

@@ -13,6 +13,11 @@ fn quiet(c: &mut Criterion) {
     for (name, observation) in quiet::observations() {
         group.bench_function(name, |b| b.iter(|| quiet::sync(black_box(&observation), black_box(quiet::now()))));
     }
+    let (frozen, observation) = (quiet::frozen(), quiet::with_freeze());
+    group.bench_function("in a frozen Namespace", |b| {
+        b.iter(|| quiet::sync(black_box(&observation), black_box(quiet::now())));
+    });
+    group.bench_function("what a sync does before that", |b| b.iter(|| quiet::in_its_namespace(black_box(&frozen))));
     group.finish();
 }
 

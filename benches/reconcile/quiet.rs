@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
-use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
+use cronjob_controller::api::policy::Restriction;
+use cronjob_controller::api::{Interner, Namespace, Object, ObjectName, Uid};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Attempted, Settlement};
 use cronjob_controller::controller::reconcile::{Decision, conclude, decide};
@@ -88,6 +89,30 @@ fn with_policies(jobs: &[Arc<Job>]) -> Observation {
     object["metadata"]["annotations"]["cronjob-controller.dev/counted-from"] =
         json!(decode(&object).counted_at(slot).to_string());
     Observation::new(Arc::new(decode(&object)), jobs.to_vec(), Zone::UTC)
+}
+
+/// A CronJob whose Namespace is frozen, after the Event that says so.
+#[allow(dead_code, reason = "only the benchmark measures it")]
+pub fn with_freeze() -> Observation {
+    let mut observation = Observation::new(in_its_namespace(&frozen()), Vec::new(), Zone::UTC);
+    observation.recalled.memo = sync(&observation, now()).memo;
+    observation
+}
+
+/// A CronJob, and the restriction of its Namespace, which is frozen.
+#[allow(dead_code, reason = "only the benchmark measures it")]
+pub fn frozen() -> (Arc<CronJob>, Option<Arc<Restriction>>) {
+    let annotations = json!({ "cronjob-controller.dev/not-before": "2026-04-01T00:00:00Z" });
+    let namespace =
+        json!({ "metadata": { "name": "ns", "uid": uid("01"), "resourceVersion": "5", "annotations": annotations } });
+    let namespace = Namespace::decode(&namespace.to_string(), &Interner::default()).expect("a Namespace");
+    (Arc::new(decode(&cron_job(&json!({}), &json!([])))), namespace.restriction)
+}
+
+/// What a sync does before it decides.
+#[allow(dead_code, reason = "only the benchmark measures it")]
+pub fn in_its_namespace((cron_job, restriction): &(Arc<CronJob>, Option<Arc<Restriction>>)) -> Arc<CronJob> {
+    Arc::clone(cron_job).in_its_namespace(restriction.as_ref())
 }
 
 fn forbid() -> Value {

@@ -1,8 +1,8 @@
 //! The cost of a controller by the number of CronJobs: memory, start-up, idling, and firing.
 //!
 //! `make bench-size` (or `cargo bench --bench size -- 10000` for one size) starts a fake API server in one process and
-//! this controller's binary in another. With `--policies` each CronJob has three. It prints a table in Markdown, and writes
-//! the same data to `target/size/size.csv`. `SIZE_CONTROLLER` names another binary to measure. `cargo test` runs a small size, quickly.
+//! this controller's binary in another. With `--policies` each CronJob has three, and with `--frozen` every second Namespace is
+//! frozen. It prints a table in Markdown, and writes the same data to `target/size/size.csv`. `SIZE_CONTROLLER` names another binary to measure. `cargo test` runs a small size, quickly.
 #![allow(missing_docs)]
 
 mod objects;
@@ -33,26 +33,28 @@ const HEADER: &str = "cronjobs,jobs,synced_s,cpu_to_idle_s,rss_mb,peak_mb,rss_af
 
 fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
-    if let [serve, cron_jobs, jobs_each, due, policies] = args.as_slice()
+    if let [serve, cron_jobs, jobs_each, due, policies, frozen] = args.as_slice()
         && serve == "serve"
     {
         let cron_jobs = cron_jobs.parse()?;
         let (firing, jobs_each, due) = (FIRING.min(cron_jobs), jobs_each.parse()?, due.parse()?);
-        let world = World { cron_jobs, firing, jobs_each, due, policies: policies.parse()? };
+        let (policies, frozen) = (policies.parse()?, frozen.parse()?);
+        let world = World { cron_jobs, firing, jobs_each, due, policies, frozen };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         return Ok(runtime.block_on(server::run(world))?);
     }
     if !args.iter().any(|arg| arg == "--bench") {
-        let row = measure(20, &Plan { idle: Duration::from_millis(200), fire: false, policies: true })?;
+        let plan = Plan { idle: Duration::from_millis(200), fire: false, policies: true, frozen: true };
+        let row = measure(20, &plan)?;
         assert!(row.synced > 0.0 && row.memory.resident > 0.0, "{row:?}");
         return Ok(());
     }
     let asked: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
-    let policies = args.iter().any(|arg| arg == "--policies");
+    let [policies, frozen] = ["--policies", "--frozen"].map(|option| args.iter().any(|arg| arg == option));
     let sizes = if asked.is_empty() { &SIZES[..] } else { &asked };
     let mut rows = Vec::new();
     for &size in sizes {
-        rows.push(measure(size, &Plan { idle: Duration::from_secs(20), fire: true, policies })?);
+        rows.push(measure(size, &Plan { idle: Duration::from_secs(20), fire: true, policies, frozen })?);
         save(&rows)?;
     }
     print_table(&rows);
@@ -66,6 +68,8 @@ struct Plan {
     fire: bool,
     /// Whether the CronJobs have policies.
     policies: bool,
+    /// Whether every second Namespace is frozen.
+    frozen: bool,
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +98,7 @@ fn measure(cron_jobs: usize, plan: &Plan) -> Result<Row> {
     // Time to start, to become idle and to be observed before the slot.
     let spare = TimeDelta::seconds(45) + TimeDelta::milliseconds(i64::try_from(cron_jobs)?);
     let due = (started + spare).duration_trunc(TimeDelta::minutes(1))? + TimeDelta::minutes(1);
-    let (server, port) = start_server(cron_jobs, due, plan.policies)?;
+    let (server, port) = start_server(cron_jobs, due, plan)?;
     let (controller, synced) = start_controller(port)?;
     let pid = controller.0.id();
     let mut row = Row { cron_jobs, jobs: cron_jobs * JOBS_EACH, synced, ..Row::default() };
@@ -146,9 +150,10 @@ impl Drop for Killed {
     }
 }
 
-fn start_server(cron_jobs: usize, due: DateTime<Utc>, policies: bool) -> Result<(Killed, u16)> {
+fn start_server(cron_jobs: usize, due: DateTime<Utc>, plan: &Plan) -> Result<(Killed, u16)> {
     let mut command = Command::new(env::current_exe()?);
-    command.args(["serve", &cron_jobs.to_string(), &JOBS_EACH.to_string(), &due.to_rfc3339(), &policies.to_string()]);
+    command.args(["serve", &cron_jobs.to_string(), &JOBS_EACH.to_string(), &due.to_rfc3339()]);
+    command.args([plan.policies, plan.frozen].map(|variant| variant.to_string()));
     let mut server = Killed(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
     BufReader::new(server.0.stdout.take().ok_or("no stdout")?).read_line(&mut line)?;

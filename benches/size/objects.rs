@@ -10,7 +10,7 @@ use cronjob_controller::api::batch_v1::CronJob;
 use cronjob_controller::api::{Interner, Object};
 
 /// The number of namespaces with CronJobs.
-const NAMESPACES: usize = 50;
+pub const NAMESPACES: usize = 50;
 
 /// How long after its slot a Job has completed.
 const RUN: TimeDelta = TimeDelta::seconds(49);
@@ -28,6 +28,8 @@ pub struct World {
     pub due: DateTime<Utc>,
     /// Whether each CronJob has three policies, with the record of decided slots.
     pub policies: bool,
+    /// Whether every second Namespace is frozen, and with it half of the CronJobs. None of those is due at `due`.
+    pub frozen: bool,
 }
 
 impl World {
@@ -36,7 +38,7 @@ impl World {
         self.cron_jobs * self.jobs_each
     }
 
-    /// Whether the CronJob is due at the measured slot. Those are spread over all CronJobs.
+    /// Whether the CronJob is due at the measured slot. Those are spread over all CronJobs, from 10,000 on in the first Namespace.
     pub fn fires(&self, cron_job: usize) -> bool {
         let step = (self.cron_jobs / self.firing).max(1);
         cron_job.is_multiple_of(step) && cron_job / step < self.firing
@@ -50,6 +52,16 @@ impl World {
     /// The number of the CronJob of that name.
     pub fn number(&self, name: &str) -> Option<usize> {
         name.rsplit_once('-')?.1.parse().ok().filter(|number| *number < self.cron_jobs)
+    }
+
+    /// A Namespace, as a client reads it that asks for the metadata alone.
+    pub fn namespace(&self, number: usize) -> String {
+        let freeze = r#","annotations":{"cronjob-controller.dev/not-before":"2100-01-01T00:00:00Z","cronjob-controller.dev/reason":"release week"}"#;
+        let annotations = if self.frozen && number % 2 == 1 { freeze } else { "" };
+        let (uid, version) = (uid(4, number), 100 + number);
+        format!(
+            r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{{"name":"team-{number:02}","uid":"{uid}","resourceVersion":"{version}","creationTimestamp":"2026-01-05T09:12:31Z"{annotations}}}}}"#
+        )
     }
 
     /// Hourly at the measured minute, or monthly and never due during the measurement.

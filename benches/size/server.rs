@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
 
-use crate::objects::{self, Metadata, World};
+use crate::objects::{self, Metadata, NAMESPACES, World};
 
 /// The approximate number of bytes sent at once.
 const BATCH: usize = 64 << 10;
@@ -34,6 +34,8 @@ struct Server {
     state: Mutex<Changes>,
     cron_jobs: broadcast::Sender<Bytes>,
     jobs: broadcast::Sender<Bytes>,
+    /// Nothing changes them.
+    namespaces: broadcast::Sender<Bytes>,
 }
 
 #[derive(Default)]
@@ -56,6 +58,7 @@ pub async fn run(world: World) -> std::io::Result<()> {
         state: Mutex::new(Changes { version: WORLD_VERSION, ..Changes::default() }),
         cron_jobs: broadcast::channel(1 << 16).0,
         jobs: broadcast::channel(1 << 16).0,
+        namespaces: broadcast::channel(1).0,
     });
     axum::serve(tcp_nodelay(listener), Router::new().fallback(answer).with_state(server)).await
 }
@@ -73,11 +76,10 @@ async fn answer(State(server): State<Arc<Server>>, method: Method, uri: Uri, bod
     let path = uri.path();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     match (method.as_str(), parts.as_slice()) {
-        ("GET", ["apis", "batch", "v1", plural @ ("cronjobs" | "jobs")]) => {
+        ("GET", ["apis", "batch", "v1", plural @ ("cronjobs" | "jobs")] | ["api", "v1", plural @ "namespaces"]) => {
             server.watch(plural, uri.query().unwrap_or_default())
         }
-        // Freezes are off for who may not read them.
-        ("GET", ["api", "v1", "namespaces", ..]) => refuse(StatusCode::FORBIDDEN, "Forbidden"),
+        ("GET", ["api", "v1", "namespaces", name]) => server.get_namespace(name),
         ("POST", ["apis", "batch", "v1", "namespaces", _, "jobs"]) => server.create_job(&body),
         ("PATCH", ["apis", "batch", "v1", "namespaces", _, "cronjobs", name, "status"]) => {
             server.patch_status(name, &body)
@@ -97,12 +99,14 @@ impl Server {
         if !query.contains("watch=1") {
             return refuse(StatusCode::BAD_REQUEST, "BadRequest");
         }
-        let is_jobs = plural == "jobs";
-        let (channel, count) =
-            if is_jobs { (&self.jobs, self.world.jobs()) } else { (&self.cron_jobs, self.world.cron_jobs) };
+        let (kind, channel, count) = match plural {
+            "jobs" => ("Job", &self.jobs, self.world.jobs()),
+            "cronjobs" => ("CronJob", &self.cron_jobs, self.world.cron_jobs),
+            _ => ("Namespace", &self.namespaces, NAMESPACES),
+        };
         let changes = channel.subscribe();
         let initial = if query.contains("sendInitialEvents=true") {
-            self.initial_events(is_jobs, count).left_stream()
+            self.initial_events(kind, count).left_stream()
         } else {
             stream::empty().right_stream()
         };
@@ -113,7 +117,7 @@ impl Server {
 
     fn initial_events(
         self: &Arc<Self>,
-        is_jobs: bool,
+        kind: &'static str,
         count: usize,
     ) -> impl stream::Stream<Item = Bytes> + Send + use<> {
         let server = Arc::clone(self);
@@ -121,16 +125,15 @@ impl Server {
             let mut text = String::with_capacity(BATCH + BATCH / 4);
             for number in from..(from + BATCH / 3000).min(count) {
                 let version = 1000 + number as u64;
-                let object = if is_jobs {
-                    server.world.job(number, version)
-                } else {
-                    server.world.cron_job(number, version, None)
+                let object = match kind {
+                    "Job" => server.world.job(number, version),
+                    "CronJob" => server.world.cron_job(number, version, None),
+                    _ => server.world.namespace(number),
                 };
                 text.push_str(&line("ADDED", &object));
             }
             if from + BATCH / 3000 > count {
-                let kind = if is_jobs { "Job" } else { "CronJob" };
-                let bookmark = json!({ "kind": kind, "apiVersion": "batch/v1", "metadata": {
+                let bookmark = json!({ "kind": kind, "apiVersion": "v1", "metadata": {
                     "resourceVersion": WORLD_VERSION.to_string(),
                     "annotations": { "k8s.io/initial-events-end": "true" },
                 }});
@@ -196,6 +199,14 @@ impl Server {
         let (version, status) =
             state.statuses.get(&number).map_or((1000 + number as u64, None), |(v, s)| (*v, Some(s.as_str())));
         json_response(StatusCode::OK, self.world.cron_job(number, version, status).into())
+    }
+
+    fn get_namespace(&self, name: &str) -> Response {
+        let number = name.strip_prefix("team-").and_then(|number| number.parse().ok());
+        let Some(number) = number.filter(|number| *number < NAMESPACES) else {
+            return refuse(StatusCode::NOT_FOUND, "NotFound");
+        };
+        json_response(StatusCode::OK, self.world.namespace(number).into())
     }
 
     fn stats(&self) -> Response {
