@@ -37,7 +37,7 @@ KREW_VERSION := v0.4.3
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure hostile soak mutants bench bench-size
 .PHONY: pods-test oracle mutations vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
-.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test handover-test instances-test shadow-test scale
+.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test recovery-test outage-test handover-test instances-test runs-test shadow-test scale
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: crates crates-test public-api conformance-apiserver
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
@@ -238,6 +238,10 @@ shadow-test: fixture ## What `shadow` reports beside the in-tree controller, and
 # A table, after ten minutes.
 instances-test: fixture build ## Three instances: one rolled, one killed, namespaces moved; whether each slot ran once
 	tests/instances/run
+
+# A table, after ten minutes.
+runs-test: fixture build ## Freezes, triggers, slots in Pods, and the metrics and alerts of runs, with Pods that run
+	tests/runs/run
 
 # A table, after twenty minutes.
 first-day: fixture build ## The documented deployment, until each alert has fired and gone
