@@ -23,6 +23,7 @@ mod model;
 mod objects;
 mod open;
 mod query;
+mod shadow;
 mod source;
 mod timeline;
 
@@ -49,6 +50,7 @@ use self::access::Access;
 use self::history::Prometheus;
 use self::model::{Board, Shell};
 use self::open::{OpenError, Redirect};
+use self::shadow::ShadowFile;
 use self::source::Source;
 use crate::cli::CliError;
 use crate::cli::cluster::{self, SAME_TIME};
@@ -104,7 +106,7 @@ async fn serve(
     stop: CancellationToken,
 ) -> Result<(), UiError> {
     let mut clock: SharedClock = Arc::new(SystemClock);
-    let UiConfig { origin, port, open, zone, seed, prometheus } = config;
+    let UiConfig { origin, port, open, zone, seed, prometheus, shadow } = config;
     let prometheus = prometheus.as_ref().map(Prometheus::new).transpose().map_err(UiError::Prometheus)?;
     let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)).await?.for_dev();
     let (source, informers, flags) = match origin {
@@ -122,7 +124,7 @@ async fn serve(
     if source.is_files() {
         board.refresh();
     }
-    let (access, router) = page(&bound, Arc::clone(&board), prometheus);
+    let (access, router) = page(&bound, Arc::clone(&board), prometheus, shadow.map(ShadowFile::new));
     let mut links = access.links();
     let first = links.borrow_and_update().clone();
     output.say(&first);
@@ -195,7 +197,7 @@ async fn start_beside(
     let (source, informers) = Source::of_cluster(client, None, &seed);
     let shell = Shell { program: PROGRAM, flags: cluster_flags(Some(&kubeconfig), None) };
     let board = Board::new(Arc::clone(&source), Zone::UTC, seed, Arc::clone(&clock), shell);
-    let (access, router) = page(&bound, Arc::clone(&board), None);
+    let (access, router) = page(&bound, Arc::clone(&board), None, None);
     let work = async move {
         let opened = cancel.clone();
         let shown = async move {
@@ -209,12 +211,17 @@ async fn start_beside(
 }
 
 /// The access to a page, and what serves it.
-fn page(bound: &Bound, board: Arc<Board>, prometheus: Option<Prometheus>) -> (Arc<Access>, Router) {
+fn page(
+    bound: &Bound,
+    board: Arc<Board>,
+    prometheus: Option<Prometheus>,
+    shadow: Option<ShadowFile>,
+) -> (Arc<Access>, Router) {
     let access = Arc::new(Access::new(bound.local_addr()));
     let router = Router::new()
         .route("/", get(async || with_type("text/html; charset=utf-8", INDEX)))
         .route("/assets/{*path}", get(async |Path(path): Path<String>| asset(&path)))
-        .merge(api::router(board, prometheus))
+        .merge(api::router(board, prometheus, shadow))
         .fallback(async || not_found());
     (Arc::clone(&access), guard::guarded(router, access))
 }
@@ -223,7 +230,7 @@ const INDEX: &str = include_str!("ui/assets/index.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page.
-const ASSETS: [(&str, &str, &str); 17] = [
+const ASSETS: [(&str, &str, &str); 18] = [
     ("style.css", "text/css; charset=utf-8", include_str!("ui/assets/style.css")),
     ("icon.svg", "image/svg+xml", include_str!("ui/assets/icon.svg")),
     ("app.js", SCRIPT, include_str!("ui/assets/app.js")),
@@ -233,6 +240,7 @@ const ASSETS: [(&str, &str, &str); 17] = [
     ("table.js", SCRIPT, include_str!("ui/assets/table.js")),
     ("strip.js", SCRIPT, include_str!("ui/assets/strip.js")),
     ("night.js", SCRIPT, include_str!("ui/assets/night.js")),
+    ("shadow.js", SCRIPT, include_str!("ui/assets/shadow.js")),
     ("groups.js", SCRIPT, include_str!("ui/assets/groups.js")),
     ("lanes.js", SCRIPT, include_str!("ui/assets/lanes.js")),
     ("logs.js", SCRIPT, include_str!("ui/assets/logs.js")),

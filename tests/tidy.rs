@@ -326,12 +326,16 @@ fn every_suite_by_hand_is_an_option_of_the_manual_workflow() {
 
 #[test]
 fn every_patch_of_the_mutants_applies() {
-    let patches = fs::read_dir(root().join("tests/mutants")).unwrap().map(|entry| entry.unwrap().path());
-    let stale = patches.filter(|path| path.extension().is_some_and(|end| end == "patch")).filter(|patch| {
-        let check =
-            Command::new("git").current_dir(root()).args(["apply", "--check", "-C1"]).arg(patch).output().unwrap();
-        !check.status.success()
-    });
+    let directories = ["tests/mutants", "tests/shadow/defects"];
+    let patches = directories.into_iter().flat_map(|directory| fs::read_dir(root().join(directory)).unwrap());
+    let stale = patches
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "patch"))
+        .filter(|patch| {
+            let check =
+                Command::new("git").current_dir(root()).args(["apply", "--check", "-C1"]).arg(patch).output().unwrap();
+            !check.status.success()
+        });
     let names = stale.map(|patch| patch.display().to_string()).collect::<Vec<_>>();
     report("patches that do not apply to the code as it is", &names);
 }

@@ -1,13 +1,15 @@
 //! `shadow`: what this controller would do, beside what the controller in charge does.
 //!
-//! Guarantees: nothing is written. The client refuses every request that is no read before it is sent. What this controller would do
+//! Guarantees: nothing is written to the cluster. The client refuses every request that is no read before it is sent. What this controller would do
 //! is the decision of `reconcile`, at the time at which the slot is due, on the real objects. What the controller in charge did is what the
 //! watch shows. Memory is bounded: of each CronJob the newest slots are kept, and every list and histogram has a limit.
 //!
-//! `compare` and `status` find, `lateness` and `report` sum up, all four pure. `watch` feeds them, and `eyes` says when it is blind.
+//! `compare`, `in_tree` and `status` find, `lateness` and `report` sum up, all of them pure. `watch` feeds them, and `eyes` says when it is blind.
 
 mod compare;
 mod eyes;
+mod file;
+mod in_tree;
 mod lateness;
 pub mod metrics;
 pub mod report;
@@ -16,6 +18,7 @@ mod watch;
 pub mod what_if;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +30,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use self::file::ReportFile;
 use self::metrics::ShadowMetrics;
 use self::watch::Shadow;
 use self::what_if::WhatIf;
@@ -58,6 +62,8 @@ pub struct ShadowConfig {
     pub metrics: Option<SocketAddr>,
     /// The policies that are supposed.
     pub what_if: WhatIf,
+    /// Where the report so far is written.
+    pub report: Option<PathBuf>,
 }
 
 /// Replaces the line of a terminal that shows the progress.
@@ -111,7 +117,7 @@ pub fn run(
 }
 
 async fn watch(config: ShadowConfig, mut live: Option<Live>, stop: CancellationToken) -> Result<Answer, ShadowError> {
-    let ShadowConfig { scope, flags, lasts, format, metrics, what_if } = config;
+    let ShadowConfig { scope, flags, lasts, format, metrics, what_if, report } = config;
     let (client, namespace) = scope.connect_to_read().await?;
     let registry = Registry::new();
     let (bound, shown) = match metrics {
@@ -130,7 +136,8 @@ async fn watch(config: ShadowConfig, mut live: Option<Live>, stop: CancellationT
     };
     let clock = clock.map_err(CliError::from)?;
     let lasts = lasts.map(|lasts| TimeDelta::from_std(lasts).unwrap_or(TimeDelta::MAX));
-    let shadow = Shadow::start(&client, namespace.as_deref(), flags, clock, shown, what_if);
+    let mut shadow = Shadow::start(&client, namespace.as_deref(), flags, clock, shown, what_if);
+    shadow.file = report.map(ReportFile::new);
     let mut looks = 0;
     let mut show = |progress: &Progress| {
         if let Some(live) = &mut live {

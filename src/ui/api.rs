@@ -34,6 +34,7 @@ use super::heat::{Day, Question};
 use super::history::{History, Prometheus};
 use super::model::{Board, Past, Row};
 use super::query::{Filter, STATES, Selection};
+use super::shadow::ShadowFile;
 use super::timeline::{Line, line};
 use crate::api::ObjectName;
 use crate::api::batch_v1::CronJob;
@@ -64,6 +65,8 @@ pub struct Api {
     board: Arc<Board>,
     /// Where the history of runs is.
     prometheus: Option<Prometheus>,
+    /// Where the report of a shadow is.
+    shadow: Option<ShadowFile>,
     hottest: Mutex<Option<Hottest>>,
 }
 
@@ -80,8 +83,8 @@ struct Minute {
 type Shared = State<Arc<Api>>;
 
 /// The routes.
-pub fn router(board: Arc<Board>, prometheus: Option<Prometheus>) -> Router {
-    let api = Arc::new(Api { board, prometheus, hottest: Mutex::default() });
+pub fn router(board: Arc<Board>, prometheus: Option<Prometheus>, report: Option<ShadowFile>) -> Router {
+    let api = Arc::new(Api { board, prometheus, shadow: report, hottest: Mutex::default() });
     Router::new()
         .route("/api/summary", get(summary))
         .route("/api/cronjobs", get(cron_jobs))
@@ -93,6 +96,7 @@ pub fn router(board: Arc<Board>, prometheus: Option<Prometheus>) -> Router {
         .route("/api/timeline", get(timeline))
         .route("/api/cronjob", get(cron_job))
         .route("/api/history", get(history))
+        .route("/api/shadow", get(shadow))
         .route("/api/events", get(events))
         .with_state(api)
 }
@@ -141,6 +145,8 @@ struct Summary {
     outage: Option<Outage>,
     /// Whether the CronJobs are those of manifests.
     is_files: bool,
+    /// Whether there is the report of a shadow.
+    has_shadow: bool,
     /// The CronJobs that are selected, whatever their state.
     cron_jobs: usize,
     hottest: Option<Minute>,
@@ -184,6 +190,7 @@ impl Api {
             trouble: self.board.source.trouble(),
             outage: self.board.source.outage(),
             is_files: self.board.source.is_files(),
+            has_shadow: self.shadow.is_some(),
             cron_jobs: rows.len(),
             hottest: self.hottest(&any_state, &rows, now),
             states: STATES.iter().map(|(name, filter)| (*name, count(*filter))).collect(),
@@ -528,6 +535,11 @@ async fn history(State(api): Shared, Asked(Named { namespace, name }): Asked<Nam
         None => None,
     };
     axum::Json(history).into_response()
+}
+
+/// The report of a shadow.
+async fn shadow(State(api): Shared) -> Response {
+    answer(move || api.shadow.as_ref().ok_or_else(|| "no --shadow was given".to_owned())?.read()).await
 }
 
 /// Sends the version of the model, at once and whenever it changes.

@@ -64,8 +64,12 @@ impl Site {
     }
 
     async fn with_history(board: Arc<Board>, prometheus: Option<Prometheus>) -> Self {
+        Self::with_all(board, prometheus, None).await
+    }
+
+    async fn with_all(board: Arc<Board>, prometheus: Option<Prometheus>, shadow: Option<ShadowFile>) -> Self {
         let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await.unwrap();
-        let (access, router) = page(&bound, board, prometheus);
+        let (access, router) = page(&bound, board, prometheus, shadow);
         let mut site = Self { router, authorization: format!("Bearer {}", token(&access)), access };
         let (status, _, body) = site.send("POST /session").await;
         assert_eq!(status, 200, "{body}");
@@ -409,4 +413,20 @@ async fn history_is_that_of_a_prometheus_if_one_is_named() {
         assert_eq!(site.get("history?namespace=shop&name=other").await, Value::Null, "{sentence}");
     }
     assert_eq!(asked.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn report_of_a_shadow_is_shown_where_its_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.json");
+    std::fs::write(&path, json!({"slots": 2, "missed": [], "twice": [], "differs": [], "listed": []}).to_string())
+        .unwrap();
+    for (file, has_shadow, status) in [(None, false, 400), (Some(ShadowFile::new(path)), true, 200)] {
+        let board = Site::board(&manifest("nightly", "0 2 * * *", "", ""));
+        let site = Site::with_all(board, None, file).await;
+        assert_eq!(site.get("summary").await["hasShadow"], has_shadow);
+        let (found, _, body) = site.send("GET /api/shadow").await;
+        assert_eq!(found, status, "{body}");
+        assert_eq!(body.contains("\"slots\":2"), has_shadow, "{body}");
+    }
 }

@@ -24,12 +24,12 @@ free_port() {
 }
 
 # Starts etcd and kube-apiserver; sets `etcd_port`, `api_port`, `etcd_pid` and `api_server_pid`. API_SERVER_ARGS are further
-# flags of kube-apiserver.
+# flags of kube-apiserver, and API_TOKENS further lines of its file of tokens.
 start_plane() {
     etcd_port=$(free_port) peer_port=$(free_port) api_port=$(free_port)
     openssl genrsa -out "$dir/sa.key" 2048 2>/dev/null
     openssl rsa -in "$dir/sa.key" -pubout -out "$dir/sa.pub" 2>/dev/null
-    echo "plane,admin,admin,system:masters" >"$dir/tokens.csv"
+    printf '%s\n' "plane,admin,admin,system:masters" ${API_TOKENS:-} >"$dir/tokens.csv"
     cat >"$dir/kubeconfig" <<KUBECONFIG
 apiVersion: v1
 kind: Config

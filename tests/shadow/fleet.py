@@ -60,8 +60,35 @@ def fleet():
         yield cron_job(f"c{number}", schedule, zone, policy, job, fields, annotations)
 
 
-if case in ("late", "killed"):
+def defects():
+    """Minutely CronJobs in a namespace for each defect, and in one whose controller has none."""
+    days = ",".join((at + datetime.timedelta(days=days)).strftime("%Y-%m-%d") for days in range(2))
+    quick, runs, short = JOBS[0], JOBS[1], {"completions": 0, "ttlSecondsAfterFinished": 15}
+    rows = [("plain", "Allow", quick, {}), ("forbid", "Forbid", quick, {}), ("replace", "Replace", runs, {}), ("short", "Allow", short, {})]
+    rows = {
+        "sound": [*rows, ("held", "Forbid", runs, {}), ("excluded", "Allow", quick, {"exclude": days})],
+        "lost": rows,
+        "twice": [("plain", "Allow", quick, {}), ("short", "Replace", short, {})],
+        "forbid": [("held", "Forbid", runs, {})],
+        "stale": [("runs", "Allow", runs, {}), ("replace", "Replace", runs, {}), ("plain", "Allow", quick, {})],
+        "excluded": [("days", "Allow", quick, {"exclude": days}), ("runs", "Replace", runs, {"exclude": days})],
+    }
+    for namespace, members in rows.items():
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        for name, policy, job, annotations in members:
+            made = cron_job(name, "* * * * *", policy=policy, job=job, annotations=annotations)
+            made["metadata"]["namespace"] = namespace
+            yield made
+
+
+if case == "late":
     items = [cron_job(f"c{number}", f"{at.minute} {at.hour} * * *") for number in range(count)]
+elif case == "killed":
+    # Twice, and the Jobs of the first slot still run then.
+    schedule = f"{at.minute},{(at.minute + 4) % 60} * * * *"
+    items = [cron_job(f"c{number}", schedule, policy="Forbid", job=JOBS[1]) for number in range(count)]
+elif case == "defects":
+    items = list(defects())
 else:
     items = list(fleet())
 print(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

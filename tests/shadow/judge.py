@@ -21,31 +21,37 @@ def quantile(values, part):
     return sorted(values)[math.ceil(part * len(values)) - 1] if values else 0.0
 
 
-writes, late, starts = 0, [], 0
+writes, late, starts, creates = 0, [], 0, {}
 for line in (directory / "audit.log").read_text().splitlines():
     event = json.loads(line)
     what = event["objectRef"]["resource"]
-    # A review of rights or of a token changes nothing.
-    if event["userAgent"].startswith("cronjob-controller/") and case != "ours" and "review" not in what:
-        writes += 1
-    name = event["objectRef"].get("name", "")
+    writes += event["user"]["username"] == "shadow"
+    name = event["objectRef"].get("name", "").removesuffix("-again")
     if event["verb"] == "create" and what == "jobs" and event["responseStatus"]["code"] == 201 and name.rpartition("-")[2].isdigit():
         due = 60 * int(name.rpartition("-")[2])
         starts += due >= slot
+        creates.setdefault((event["objectRef"]["namespace"], name), []).append(seconds(event["stageTimestamp"]))
         if due >= slot:
             late.append(seconds(event["stageTimestamp"]) - due)
 
-size = (directory / "size").read_text().split()
+def found_by_name(report, namespace):
+    lists = report["missed"] + report["twice"] + report["differs"]
+    return [each["why"] for each in lists if each["namespace"] == namespace]
+
+
+sizes = [line.split() for line in (directory / "size").read_text().splitlines()]
 summary = {
     "case": case,
     "cronJobs": sum(each["kind"] == "CronJob" for each in objects),
     "starts": starts,
     **{key: report[key] for key in ("slots", "same", "agreement", "notSeen", "open", "refused", "late", "own", "apart")},
-    **{key: len(report[key]) for key in ("missed", "twice", "differs")},
+    **{key: len(report[key]) for key in ("missed", "twice", "differs", "listed")},
     "audit": {"p50": round(quantile(late, 0.5), 3), "p99": round(quantile(late, 0.99), 3), "max": round(max(late, default=0), 3)},
     "writesOfTheShadow": writes,
-    "kB": int(size[0]) if size else None,
-    "cpu": size[1] if size else None,
+    **{
+        key: {"kB": int(kb), "mostKB": int(most), "cpuSeconds": int(cpu) / 100}
+        for key, (kb, most, cpu) in zip(("shadow", "inCharge"), sizes)
+    },
 }
 wrong = ["the shadow wrote"] * (writes > 0)
 found = [each["why"] for each in report["missed"] + report["twice"] + report["differs"]]
@@ -62,14 +68,39 @@ if case == "killed":
     for job in (each for each in objects if each["kind"] == "Job"):
         for owner in job["metadata"].get("ownerReferences", []):
             children.setdefault(owner["name"], []).append(job)
-    stale = {
-        each["metadata"]["name"]
-        for each in objects
-        if each["kind"] == "CronJob" and each["metadata"]["name"] in children and "lastScheduleTime" not in each.get("status", {})
+    cron_jobs = {each["metadata"]["name"]: each for each in objects if each["kind"] == "CronJob"}
+    active = {name: {job["uid"] for job in each.get("status", {}).get("active", [])} for name, each in cron_jobs.items()}
+    stale = {name for name, jobs in children.items() if any(job["metadata"]["uid"] not in active[name] for job in jobs)}
+    beside = {name for name, jobs in children.items() if len(jobs) > 1}
+    of = lambda lists, text: {each["name"] for key in lists for each in report[key] if each["why"].startswith(text)}
+    named = of(["differs"], "status wrong"), of(["differs", "listed"], "Forbid broken")
+    summary["wrongStatuses"], summary["forbidBroken"] = [sorted(stale), sorted(named[0])], [sorted(beside), sorted(named[1])]
+    wrong += [f"the status of {name} is not named" for name in sorted(stale - named[0])]
+    wrong += [f"{name}, which has two Jobs, is not named" for name in sorted(beside - named[1])]
+    wrong += [f"{name} is named without a reason" for name in sorted((named[0] | named[1]) - stale - beside)]
+if case == "defects":
+    # What the log shows of each namespace must be what the report names of it, and nothing else.
+    until = seconds(report["until"])
+    due = list(range(slot, int(until) + 1, 60))
+    jobs = {(space, name.rpartition("-")[0], 60 * int(name.rpartition("-")[2])): times for (space, name), times in creates.items()}
+    of = lambda space: {name for (known, name, _) in jobs if known == space}
+    want = {
+        "missed": {("lost", name, at) for name in of("lost") for at in due if ("lost", name, at) not in jobs},
+        "twice": {key for key, times in jobs.items() if key[0] == "twice" and key[2] in due and len(times) > 1},
+        "differs": {key for key in jobs if key[2] in due and key[0] in ("forbid", "excluded")},
     }
-    named = {each["name"] for each in report["differs"] + report["missed"]}
-    summary["staleStatuses"], summary["named"] = len(stale), len(named)
-    wrong += [f"{name} is not named" for name in sorted(stale - named)[:5]]
+    wrong += [f"{key}: the log has none" for key, wanted in want.items() if not wanted]
+    for key, wanted in want.items():
+        found = {(each["namespace"], each["name"], each["slot"] and int(seconds(each["slot"]))) for each in report[key]}
+        statuses = {each for each in found if each[0] == "stale"} if key == "differs" else set()
+        # What ran beside another when the watch began is found, too.
+        found = {each for each in found if each[0] != "forbid" or each[2] >= slot}
+        summary["of" + key.title()] = sorted({space for space, *_ in found})
+        wrong += [f"{key}: {each} is not named" for each in sorted(wanted - found)]
+        wrong += [f"{key}: {each} is named" for each in sorted(found - statuses - wanted, key=str)]
+        if key == "differs":
+            wrong += [f"the status of {name} is not named" for name in sorted(of("stale") - {name for _, name, _ in statuses})]
+    wrong += [why for why in found_by_name(report, "stale") if not why.startswith("status wrong")]
 summary["wrong"] = wrong[:10]
 print(json.dumps(summary))
 sys.exit(bool(wrong))

@@ -64,6 +64,10 @@ pub(super) struct Shadow {
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     metrics_bind_address: String,
 
+    /// Write the report so far to this file as JSON, every ten seconds and at the end; `ui --shadow FILE` shows it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+
     /// The output format: table, or json (the last line is one object).
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
@@ -111,5 +115,6 @@ pub(super) fn shadow(raw: Shadow) -> Result<Invocation, UsageError> {
         format,
         metrics,
         what_if: what_if.unwrap_or_default(),
+        report: raw.report,
     })))
 }

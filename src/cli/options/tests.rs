@@ -524,6 +524,7 @@ fn command_line_of_shadow_is_read() {
         format: Format::Table,
         metrics: None,
         what_if: WhatIf::default(),
+        report: None,
     };
     let rows: [(&[&str], Result<ShadowConfig, &str>); 9] = [
         (&[], Ok(plain.clone())),
@@ -541,8 +542,12 @@ fn command_line_of_shadow_is_read() {
             Ok(ShadowConfig { format: Format::Json, metrics: "127.0.0.1:8080".parse().ok(), ..plain.clone() }),
         ),
         (
-            &["--what-if=spread=10m,max-concurrent=3"],
-            Ok(ShadowConfig { what_if: WhatIf::parse("spread=10m,max-concurrent=3").unwrap(), ..plain.clone() }),
+            &["--what-if=spread=10m,max-concurrent=3", "--report=a.json"],
+            Ok(ShadowConfig {
+                what_if: WhatIf::parse("spread=10m,max-concurrent=3").unwrap(),
+                report: Some("a.json".into()),
+                ..plain.clone()
+            }),
         ),
         (&["--for=0s"], Err("--for: 0s is not allowed; use a duration above zero, such as 1h")),
         (&["--for=soon"], Err("--for: soon is not allowed; use a duration above zero, such as 1h")),

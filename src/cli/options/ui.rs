@@ -74,6 +74,10 @@ pub(super) struct Ui {
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     prometheus: Option<String>,
 
+    /// Show the report of a shadow from this file, which `shadow --report` writes or `shadow -o json` printed.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    shadow: Option<PathBuf>,
+
     /// Print this text and quit.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub help: bool,
@@ -94,6 +98,8 @@ pub struct UiConfig {
     pub seed: Arc<str>,
     /// The address of a Prometheus.
     pub prometheus: Option<Uri>,
+    /// The file with the report of a shadow.
+    pub shadow: Option<PathBuf>,
 }
 
 /// Where CronJobs come from.
@@ -153,7 +159,8 @@ pub(super) fn ui(raw: Ui) -> Result<Invocation, UsageError> {
         Origin::Files { paths: files.into_iter().map(PathBuf::from).collect(), recursive, namespace }
     };
     let seed = raw.spread_seed.as_str().into();
-    Ok(Invocation::Ui(Box::new(UiConfig { origin, port: port.unwrap_or_default(), open, zone, seed, prometheus })))
+    let (port, shadow) = (port.unwrap_or_default(), raw.shadow);
+    Ok(Invocation::Ui(Box::new(UiConfig { origin, port, open, zone, seed, prometheus, shadow })))
 }
 
 /// An address without credentials, which other processes would see, and without a query.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
+use super::in_tree::InTree;
 use crate::api::Uid;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::cli::explain::lease::SKEW;
@@ -52,6 +53,8 @@ pub(super) enum Finding {
     Twice(String),
     /// The controller in charge started it, or its Job ran beside another, and this controller would not have done so; why.
     Differs(String),
+    /// The in-tree controller did otherwise, as docs/divergences.md says; how.
+    Listed(String),
     /// It was not watched without a gap, or the CronJob was changed in between.
     NotSeen,
 }
@@ -112,6 +115,8 @@ pub(super) struct Track {
     slots: BTreeMap<DateTime<Utc>, Slot>,
     /// The newest Job that began beside another under Forbid.
     beside: Option<Uid>,
+    /// What the in-tree controller knows, if it is in charge.
+    pub in_tree: InTree,
     changes: Vec<Change>,
 }
 
@@ -126,6 +131,7 @@ impl Track {
             started: cron_job.status.last_schedule_time,
             slots: BTreeMap::new(),
             beside: None,
+            in_tree: InTree::default(),
             changes: Vec::new(),
         };
         for (slot, job) in jobs.iter().filter_map(|job| Some((slot_for(job)?, job))) {
@@ -177,6 +183,9 @@ impl Track {
         if slot <= self.baseline {
             return false;
         }
+        if matches!(verdict, Verdict::Skipped(Skip::NameTaken(_))) {
+            self.in_tree.meets_taken_name();
+        }
         if slot > self.judged {
             self.count_unseen(slot, cron_job, zone);
             self.judged = slot;
@@ -210,9 +219,15 @@ impl Track {
         let job = &sight.job;
         let Some(slot) = slot_for(job).filter(|slot| *slot - now < MOST_EARLY) else { return };
         let is_named_for_it = job.slot_of(cron_job).is_some();
+        let others: Vec<&Arc<Job>> = running
+            .iter()
+            .filter(|other| other.uid != job.uid && other.creation_timestamp <= job.creation_timestamp)
+            .copied()
+            .collect();
         if let Some(first) = self.slots.get(&slot).and_then(|known| known.theirs.clone()) {
             if first.uid != job.uid {
-                self.find(slot, Finding::Twice(twice(&first, job)));
+                let listed = self.in_tree.starts_again(slot, &first, job).map(Finding::Listed);
+                self.find(slot, listed.unwrap_or_else(|| Finding::Twice(twice(&first, job))));
             }
         } else if slot > self.baseline || self.slots.contains_key(&slot) {
             let due = cron_job.due(slot);
@@ -227,7 +242,11 @@ impl Track {
                         (Finding::Differs(format!("Job {} was created {early} before it was due", job.name.name)), None)
                     }
                     Some(Ours::Starts(at)) => (Finding::Same, Some(lateness(sight.at, due, at))),
-                    Some(Ours::Not(skip)) => (Finding::Differs(not_here(job, skip, cron_job)), None),
+                    Some(Ours::Not(skip)) => {
+                        let is_forbid = matches!(skip, Skip::Forbid(_));
+                        let listed = self.in_tree.overlooks(job, &others).filter(|_| is_forbid).map(Finding::Listed);
+                        (listed.unwrap_or_else(|| Finding::Differs(not_here(job, skip, cron_job))), None)
+                    }
                     None => (Finding::Differs(no_slot(job, slot, cron_job, zone)), None),
                 };
                 self.find_with(slot, finding, late);
@@ -238,12 +257,11 @@ impl Track {
         }
         self.judged = self.judged.max(slot.min(cron_job.nominal(now + SKEW)));
         self.overtake(slot, cron_job);
+        self.in_tree.goes_on();
         let forbids =
             cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid && cron_job.limits().max_concurrent.is_none();
-        let other =
-            running.iter().find(|other| other.uid != job.uid && other.creation_timestamp <= job.creation_timestamp);
-        if let Some(other) = other.filter(|_| forbids && job.finished.is_none()) {
-            self.run_beside(slot, job, other);
+        if forbids && job.finished.is_none() {
+            self.run_beside(slot, job, &others);
         }
         self.forget_old_slots();
     }
@@ -277,24 +295,27 @@ impl Track {
         if is_changed {
             self.beside = Some(newest.uid.clone());
         }
-        let other = running.iter().find(|other| other.uid != newest.uid);
-        if let (Some(slot), Some(other)) = (slot_for(newest), other) {
-            self.run_beside(slot, newest, other);
+        let others: Vec<&Arc<Job>> = running.iter().filter(|other| other.uid != newest.uid).copied().collect();
+        if let Some(slot) = slot_for(newest) {
+            self.run_beside(slot, newest, &others);
         }
     }
 
-    /// Under Forbid, `job` began while `other` ran.
-    fn run_beside(&mut self, slot: DateTime<Utc>, job: &Job, other: &Job) {
+    /// Under Forbid, `job` began while `others` ran, if there are any.
+    fn run_beside(&mut self, slot: DateTime<Utc>, job: &Job, others: &[&Arc<Job>]) {
+        let Some(other) = others.first() else { return };
         if self.beside.replace(job.uid.clone()).as_ref() == Some(&job.uid) {
             return;
         }
-        let why = format!(
-            "Forbid broken: Job {} began while Job {} ran, and concurrencyPolicy is Forbid",
-            job.name.name, other.name.name
-        );
+        let broken = || {
+            let (job, other) = (&job.name.name, &other.name.name);
+            format!("Forbid broken: Job {job} began while Job {other} ran, and concurrencyPolicy is Forbid")
+        };
+        let listed = self.in_tree.overlooks(job, others).map(Finding::Listed);
+        let finding = listed.unwrap_or_else(|| Finding::Differs(broken()));
         // Two Jobs for one slot are the worse finding.
         if !matches!(self.slots.get(&slot).and_then(|known| known.finding.as_ref()), Some(Finding::Twice(_))) {
-            self.find(slot, Finding::Differs(why));
+            self.find(slot, finding);
         }
     }
 
@@ -312,7 +333,7 @@ impl Track {
                 // Its Job came and went unseen.
                 Finding::NotSeen
             } else {
-                Finding::Missed(format!("no Job was created for it within {}", stretch(now - at)))
+                missed(format!("no Job was created for it within {}", stretch(now - at)), self.in_tree.waits())
             };
             self.find(slot, finding);
         }
@@ -340,6 +361,7 @@ impl Track {
         self.lose_open();
         self.baseline = self.baseline.max(until);
         self.judged = self.judged.max(until);
+        self.in_tree.goes_on();
         self.started = self.started.max(cron_job.status.last_schedule_time);
         self.forget_old_slots();
     }
@@ -359,8 +381,10 @@ impl Track {
 
     /// Compares the slots no longer that were due after `since` and count as missed or differing: by what this was judged is in doubt.
     pub fn doubt(&mut self, since: DateTime<Utc>) {
-        let is_doubted =
-            |known: &Slot| known.due > since && matches!(known.finding, Some(Finding::Missed(_) | Finding::Differs(_)));
+        let is_doubted = |known: &Slot| {
+            known.due > since
+                && matches!(known.finding, Some(Finding::Missed(_) | Finding::Differs(_) | Finding::Listed(_)))
+        };
         let doubted = self.slots.iter().filter(|(_, known)| is_doubted(known)).map(|(slot, _)| *slot);
         for slot in doubted.collect::<Vec<_>>() {
             self.find(slot, Finding::NotSeen);
@@ -391,19 +415,29 @@ impl Track {
     }
 
     /// The slots before `newer`, which has its Job, will not have theirs.
-    fn overtake(&mut self, newer: DateTime<Utc>, cron_job: &CronJob) {
+    pub fn overtake(&mut self, newer: DateTime<Utc>, cron_job: &CronJob) {
         let number = |slot| cron_job.controller_kind.number_of(slot);
-        let open = self.slots.range(..newer).filter(|(_, known)| known.is_open()).map(|(slot, _)| *slot);
-        for slot in open.collect::<Vec<_>>() {
-            self.find(
-                slot,
-                if number(slot) == number(newer) {
-                    // Slots of one minute share a name, and one Job.
-                    Finding::NotSeen
-                } else {
-                    Finding::Missed(format!("no Job was created for it before that of {}", moment(newer)))
-                },
-            );
+        let is_without = |known: &Slot| {
+            known.is_open() || known.theirs.is_none() && matches!(known.finding, Some(Finding::Missed(_)))
+        };
+        let without = self.slots.range(..newer).filter(|(_, known)| is_without(known)).map(|(slot, _)| *slot);
+        for slot in without.collect::<Vec<_>>() {
+            let is_open = self.slots.get(&slot).is_some_and(Slot::is_open);
+            if number(slot) == number(newer) {
+                // Slots of one minute share a name, and one Job.
+                if is_open {
+                    self.find(slot, Finding::NotSeen);
+                }
+                continue;
+            }
+            let last = self.slots.range(..slot).rev().find(|(_, known)| known.theirs.is_some()).map(|(last, _)| *last);
+            // Until then it could have been started.
+            let until = cron_job.due(newer) - TimeDelta::seconds(1);
+            let waits = self.in_tree.waits().filter(|_| is_open);
+            let cause = waits.or_else(|| self.in_tree.loses(slot, last, until));
+            if is_open || cause.is_some() {
+                self.find(slot, missed(format!("no Job was created for it before that of {}", moment(newer)), cause));
+            }
         }
     }
 
@@ -443,6 +477,14 @@ pub(super) fn slot_for(job: &Job) -> Option<DateTime<Utc>> {
 fn lateness(seen: DateTime<Utc>, due: DateTime<Utc>, startable: DateTime<Utc>) -> TimeDelta {
     let from = if startable - due <= IN_TIME { due } else { startable };
     (seen - from).max(TimeDelta::zero())
+}
+
+/// That a slot had no Job; `cause` is one that docs/divergences.md lists.
+fn missed(why: String, cause: Option<&str>) -> Finding {
+    match cause {
+        Some(cause) => Finding::Listed(format!("{why}: {cause}")),
+        None => Finding::Missed(why),
+    }
 }
 
 fn moment(time: DateTime<Utc>) -> String {

@@ -32,7 +32,7 @@ impl ShadowMetrics {
         const SLOTS: &str = "cronjob_controller_shadow_slots";
         const AGREEMENT: &str = "cronjob_controller_shadow_agreement_ratio";
         let slots = "[ALPHA] Number of slots that a shadow has compared, and of wrong statuses (differs), partitioned by the \
-                     finding: same, missed, twice, differs or not_seen.";
+                     finding: same, missed, twice, differs, listed (in docs/divergences.md) or not_seen.";
         let agreement =
             "[ALPHA] Share of the compared slots about which the controller in charge and this one agree, from 0 to 1.";
         let late =
@@ -66,6 +66,7 @@ impl ShadowMetrics {
             ("missed", number(sums.missed.len())),
             ("twice", number(sums.twice.len())),
             ("differs", number(sums.differs.len())),
+            ("listed", number(sums.listed.len())),
             ("not_seen", sums.not_seen.try_into().unwrap_or(i64::MAX)),
         ];
         for (finding, value) in rows {

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::api::Manage;
 use crate::api::batch_v1::Job;
 use crate::client;
 use crate::controller::tests::objects::merged;
 use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, job};
 use crate::controller::tests::wire::{Ask, Fate, Verb, Wire};
+use crate::leader_election::Coverage;
 
 const NOON: &str = "2026-03-02T12:00:30Z";
 
@@ -76,6 +78,16 @@ async fn start_by_hand(world: &World, cron_job: &Value, slot: &str, change: Valu
     let annotations = json!({"metadata": {"annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot}}});
     let object = merged(merged(job(&format!("{name}-{number}"), &owners), annotations), change);
     world.write("POST", JOBS, &object).await;
+}
+
+/// The Lease of a controller that is in charge.
+async fn hold_lease(world: &World, name: &str, annotations: &Value) {
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 3600, "renewTime": "2026-03-02T12:00:30.000000Z"},
+    });
+    world.write("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", &lease).await;
 }
 
 fn why(report: &Value, list: &str) -> Vec<String> {
@@ -150,12 +162,7 @@ async fn beside_no_controller_every_slot_is_missed() {
 #[tokio::test(start_paused = true)]
 async fn what_a_defective_controller_does_is_found_by_name() {
     let world = world(|_| None).await;
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "cronjob-controller", "namespace": "default"},
-        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 3600, "renewTime": "2026-03-02T12:00:30.000000Z"},
-    });
-    world.write("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", &lease).await;
+    hold_lease(&world, "cronjob-controller", &json!({})).await;
     let daily = |name: &str, spec: Value| {
         let spec = merged(json!({"schedule": "2 12 * * *"}), spec);
         (name.to_owned(), spec)
@@ -272,4 +279,156 @@ async fn freezes_and_thaws_beside_slots_are_no_differences() {
     let (report, is_good, _) = shadow.end().await;
     assert!(is_good, "{report:#}");
     assert!(report["same"].as_u64().unwrap() >= 12, "{report:#}");
+}
+
+/// A CronJob that is handed over is suspended for the in-tree controller, and a controller with `--manage=all` leaves it out.
+#[tokio::test(start_paused = true)]
+async fn handed_over_cron_job_counts_as_suspended_where_no_controller_manages_it() {
+    // What the controller manages, how many slots are missed, and what is found where a Job is started all the same.
+    let rows: [(Manage, usize, &[&str]); 2] =
+        [(Manage::All, 0, &["c: started there and not here: the CronJob is suspended"]), (Manage::Annotated, 2, &[])];
+    for (manage, missed, differs) in rows {
+        let world = world(|_| None).await;
+        let covers = Coverage::new(["cronjob"], &[]).managing(manage);
+        hold_lease(&world, "cronjob-controller", &json!(covers.annotations())).await;
+        let cron_job = world.create_cron_job("c", json!({"schedule": "1-3 12 * * *"})).await;
+        let handed_over = json!({
+            "metadata": {"annotations": {"cronjob-controller.dev/managed": "true"}}, "spec": {"suspend": true},
+        });
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &handed_over).await;
+        let shadow = Beside::start(&world, 6).await;
+        world.pass_until("2026-03-02T12:03:00.1Z").await;
+        start_by_hand(&world, &cron_job, "2026-03-02T12:03:00Z", json!({})).await;
+        let (report, ..) = shadow.end().await;
+        assert_eq!(report["missed"].as_array().unwrap().len(), missed, "{manage:?}: {report:#}");
+        let found = why(&report, "differs").into_iter().filter(|why| !why.contains("status wrong")).collect::<Vec<_>>();
+        assert_eq!(found.len(), differs.len(), "{manage:?}: {report:#}");
+        assert!(found.iter().zip(differs).all(|(found, want)| found.starts_with(want)), "{manage:?}: {report:#}");
+    }
+}
+
+/// What docs/divergences.md lists is no difference where the in-tree controller is in charge, and is one of this controller.
+#[tokio::test(start_paused = true)]
+async fn listed_divergences_of_the_in_tree_controller_are_no_differences() {
+    const TAKEN: &str = "since a Job of another owner had the name of an earlier slot's Job, it waits for an edit";
+    const UNEVEN: &str = "its estimate of the newest slot of an uneven schedule leaves it out";
+    let missed = |name: &str| format!("{name}: no Job was created for it within 3m00s");
+    let beside = "orphan: Forbid broken: Job orphan-29540882 began while Job orphan-29540881 ran";
+    for is_in_tree in [true, false] {
+        let world = world(|_| None).await;
+        hold_lease(&world, if is_in_tree { "kube-controller-manager" } else { "cronjob-controller" }, &json!({})).await;
+        let forbid = json!({"schedule": "1,2 12 * * *", "concurrencyPolicy": "Forbid"});
+        let orphan = world.create_cron_job("orphan", forbid).await;
+        let again = world.create_cron_job("again", json!({"schedule": "1 12 * * *"})).await;
+        world.create_cron_job("taken", json!({"schedule": "1,2 12 * * *"})).await;
+        let uneven = world.create_cron_job("uneven", json!({"schedule": "1,2,3,9,13 12 * * *"})).await;
+        world.write("POST", JOBS, &job("taken-29540881", &json!([]))).await;
+        let shadow = Beside::start(&world, 15).await;
+        let (first, second) = ("2026-03-02T12:01:00Z", "2026-03-02T12:02:00Z");
+        world.pass_until("2026-03-02T12:01:00.1Z").await;
+        for cron_job in [&orphan, &again] {
+            start_by_hand(&world, cron_job, first, json!({})).await;
+        }
+        world.pass_until("2026-03-02T12:01:10Z").await;
+        world.write("DELETE", &format!("{JOBS}/again-29540881"), &Value::Null).await;
+        world.pass_until("2026-03-02T12:01:20Z").await;
+        start_by_hand(&world, &again, first, json!({})).await;
+        world.pass_until("2026-03-02T12:02:00.1Z").await;
+        start_by_hand(&world, &orphan, second, json!({})).await;
+        world.pass_until("2026-03-02T12:13:00.1Z").await;
+        start_by_hand(&world, &uneven, "2026-03-02T12:13:00Z", json!({})).await;
+        let (report, is_good, _) = shadow.end().await;
+        let found = ["missed", "twice", "differs", "listed"].map(|list| {
+            let mut found = why(&report, list);
+            found.retain(|why| !why.contains("status wrong"));
+            found.sort();
+            found
+        });
+        let lost = |slots: usize| vec![missed("uneven"); slots];
+        let want = if is_in_tree {
+            let listed = vec![
+                "again: Job again-29540881 was created again: it was gone before the status told of its slot"
+                    .to_owned(),
+                format!("{beside}, of which the status does not tell"),
+                format!("{}: {TAKEN}", missed("taken")),
+                format!("uneven: no Job was created for it before that of 2026-03-02 12:13:00Z: {UNEVEN}"),
+            ];
+            [lost(3), vec![], vec![], listed]
+        } else {
+            [
+                [vec![missed("taken")], lost(4)].concat(),
+                vec!["again: Job again-29540881 was created twice".to_owned()],
+                vec![format!("{beside}, and concurrencyPolicy is Forbid")],
+                vec![],
+            ]
+        };
+        assert_eq!(found, want, "in-tree: {is_in_tree}: {report:#}");
+        assert!(!is_good, "slots are missed, and statuses are wrong");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn annotated_cron_job_of_the_in_tree_controller_is_judged_without_policies_and_counted_apart() {
+    let world = world(|_| None).await;
+    hold_lease(&world, "kube-controller-manager", &json!({})).await;
+    let cron_job = world.create_cron_job("c", json!({"schedule": "1,2 12 * * *"})).await;
+    let exclude = json!({"metadata": {"annotations": {"cronjob-controller.dev/exclude": "2026-03-02"}}});
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &exclude).await;
+    let shadow = Beside::start(&world, 4).await;
+    for slot in ["2026-03-02T12:01:00Z", "2026-03-02T12:02:00Z"] {
+        world.pass_until(&slot.replace("00Z", "00.1Z")).await;
+        start_by_hand(&world, &cron_job, slot, json!({})).await;
+    }
+    let (report, is_good, _) = shadow.end().await;
+    assert_eq!(report["apart"], json!({"slots": 2, "same": 2}), "{report:#}");
+    assert!(is_good, "{report:#}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn report_so_far_is_in_its_file() {
+    let world = world(after_twenty_seconds).await;
+    world.create_cron_job("c", json!({})).await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.json");
+    let client = client::on_service(client::read_only(world.server.clone().into_service()));
+    let clock: SharedClock = world.clock.clone();
+    let mut shadow = Shadow::start(&client, None, ControllerFlags::default(), clock, None, WhatIf::default());
+    shadow.file = Some(ReportFile::new(path.clone()));
+    let stop = CancellationToken::new();
+    let ends = tokio::spawn({
+        let stop = stop.clone();
+        async move { shadow.run(None, &stop, &mut |_| {}).await }
+    });
+    let read = || serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()).unwrap();
+    world.pass_until("2026-03-02T12:01:45Z").await;
+    assert_eq!((&read()["open"], &read()["missed"]), (&json!(1), &json!([])));
+    world.pass_until("2026-03-02T12:04:15Z").await;
+    assert_eq!(read()["missed"].as_array().unwrap().len(), 1);
+    stop.cancel();
+    let (report, _) = ends.await.unwrap().unwrap();
+    assert_eq!(read(), serde_json::to_value(report).unwrap());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+/// The shadow waits for Jobs of slots that were due before its end.
+#[tokio::test(start_paused = true)]
+async fn job_of_a_slot_after_the_end_shows_what_was_missed_and_is_not_compared() {
+    let world = world(|_| None).await;
+    hold_lease(&world, "cronjob-controller", &json!({})).await;
+    let lost = world.create_cron_job("lost", json!({"schedule": "2,3 12 * * *"})).await;
+    let spec = json!({"schedule": "2,3 12 * * *", "concurrencyPolicy": "Forbid"});
+    let beside = world.create_cron_job("beside", spec).await;
+    let shadow = Beside::start(&world, 2).await;
+    let (before, after) = ("2026-03-02T12:02:00Z", "2026-03-02T12:03:00Z");
+    world.pass_until("2026-03-02T12:02:00.1Z").await;
+    start_by_hand(&world, &beside, before, json!({})).await;
+    world.pass_until("2026-03-02T12:03:00.1Z").await;
+    for cron_job in [&lost, &beside] {
+        start_by_hand(&world, cron_job, after, json!({})).await;
+    }
+    world.write("PATCH", &format!("{CRON_JOBS}/lost/status"), &json!({"status": {"lastScheduleTime": after}})).await;
+    let (report, ..) = shadow.end().await;
+    let missed = ["lost: no Job was created for it before that of 2026-03-02 12:03:00Z"];
+    assert_eq!((why(&report, "missed").as_slice(), &report["slots"]), (&missed.map(str::to_owned)[..], &json!(2)));
+    assert!(!report.to_string().contains("Forbid broken"), "{report:#}");
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::compare::{MISSED_AFTER, Sight, Track, slot_for};
 use super::eyes::Eyes;
+use super::file::ReportFile;
 use super::metrics::ShadowMetrics;
 use super::report::{Report, Sums};
 use super::status::StatusWatch;
@@ -59,6 +60,8 @@ struct Known {
     status: StatusWatch,
     /// The version that was looked at last, as the controller in charge sees it.
     cron_job: Arc<CronJob>,
+    /// That controller.
+    in_charge: InCharge,
 }
 
 /// A shadow of the controller in charge.
@@ -72,6 +75,8 @@ pub(super) struct Shadow {
     sights: Arc<Sights>,
     leases: Arc<RwLock<Leases>>,
     restrictions: Arc<RwLock<Restrictions>>,
+    /// Cancelled once leases and Namespaces were read.
+    read: CancellationToken,
     eyes: Arc<Eyes>,
     known: HashMap<ObjectName, Known>,
     sums: Sums,
@@ -79,6 +84,8 @@ pub(super) struct Shadow {
     since: DateTime<Utc>,
     /// No slot that is due after this time is compared.
     until: Option<DateTime<Utc>>,
+    /// Where the report so far is written.
+    pub file: Option<ReportFile>,
     _stop: DropGuard,
 }
 
@@ -122,16 +129,18 @@ impl Shadow {
             sights,
             leases: Arc::clone(&leases),
             restrictions: Arc::clone(&restrictions),
+            read: CancellationToken::new(),
             eyes,
             known: HashMap::new(),
             metrics,
             until: None,
+            file: None,
             _stop: stop.clone().drop_guard(),
         };
         tokio::spawn(cron_jobs.run(stop.clone()));
         tokio::spawn(jobs.run(stop.clone()));
         let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
-        let (queue, cron_jobs) = (shadow.queue.clone(), Arc::clone(&shadow.cron_jobs));
+        let (queue, cron_jobs, read_once) = (shadow.queue.clone(), Arc::clone(&shadow.cron_jobs), shadow.read.clone());
         let reading = async move {
             loop {
                 *leases.write() = read_leases(&client).await;
@@ -141,6 +150,7 @@ impl Shadow {
                     *restrictions.write() = read;
                     cron_jobs.list().iter().for_each(|cron_job| queue.add(cron_job.object_name().clone()));
                 }
+                read_once.cancel();
                 sleep(PERIOD).await;
             }
         };
@@ -167,6 +177,7 @@ impl Shadow {
         self.work(stop, show).await;
         self.end();
         self.look_for_refusals().await;
+        self.write_file(true);
         Ok(self.report())
     }
 
@@ -175,6 +186,8 @@ impl Shadow {
         let synced = async {
             self.cron_jobs.wait_for_cache_sync().await;
             self.jobs.wait_for_cache_sync().await;
+            // They say which controller is in charge, and of what.
+            self.read.cancelled().await;
         };
         let mut synced = std::pin::pin!(synced);
         let mut ticks = interval(SHOWN);
@@ -201,6 +214,7 @@ impl Shadow {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {
                     show(&self.progress(self.until));
+                    self.write_file(false);
                     let now = self.clock.now();
                     let is_over = |end| now >= end && (self.open() == 0 || now - end >= MISSED_AFTER);
                     if self.until.is_some_and(is_over) {
@@ -243,6 +257,16 @@ impl Shadow {
                 events.iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
             self.sums
                 .take_back_refused(&namespace, |name, slot| refusals.iter().any(|refusal| refusal.is_of(name, slot)));
+        }
+    }
+
+    /// Writes the report into its file, at the end and from time to time.
+    fn write_file(&mut self, is_end: bool) {
+        if let Some(mut file) = self.file.take() {
+            if is_end || file.is_due() {
+                file.write(&self.report().0);
+            }
+            self.file = Some(file);
         }
     }
 
@@ -296,11 +320,15 @@ impl Shadow {
         let jobs: Vec<Arc<Job>> =
             self.jobs.by_controller(&cron_job.uid).into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
         let mut sights = self.sights.lock().remove(key).unwrap_or_default();
-        sights.retain(|sight| sight.job.is_child_of(&cron_job) && self.is_compared(&sight.job, &cron_job));
+        sights.retain(|sight| sight.job.is_child_of(&cron_job));
+        let (sights, after): (Vec<Sight>, Vec<Sight>) =
+            sights.into_iter().partition(|sight| self.is_compared(&sight.job, &cron_job));
         let zone = self.flags.zone;
         let known = self.known.remove(key).filter(|known| known.track.uid == cron_job.uid);
-        let mut known = known.unwrap_or_else(|| Known::new(&cron_job, &jobs, &sights, since));
-        let is_changed = known.keep_up(&cron_job, since, zone, now);
+        let mut known = known.unwrap_or_else(|| Known::new(&cron_job, in_charge, &jobs, &sights, since));
+        let is_changed = known.keep_up(&cron_job, in_charge, since, zone, now);
+        let in_tree = (in_charge == InCharge::InTree).then(|| Arc::clone(&known.cron_job));
+        known.track.in_tree.look(in_tree, zone);
         let (earlier, earlier_jobs) = known.track.before(&cron_job, jobs.clone(), &sights);
         let ran = earlier_jobs.iter().filter(|job| is_running(job)).count();
         let verdict = self.verdict(&earlier, earlier_jobs, &sights, now);
@@ -309,9 +337,13 @@ impl Shadow {
         if starts && !is_apart {
             self.sums.supposed.may_start(ran);
         }
-        let running: Vec<&Arc<Job>> = jobs.iter().filter(|job| is_running(job)).collect();
+        let is_beside = |job: &&Arc<Job>| is_running(job) && self.is_compared(job, &cron_job);
+        let running: Vec<&Arc<Job>> = jobs.iter().filter(is_beside).collect();
         for sight in &sights {
             known.track.see(sight, &running, &cron_job, zone, now);
+        }
+        for slot in after.iter().filter_map(|sight| slot_for(&sight.job)) {
+            known.track.overtake(slot, &cron_job);
         }
         if !sights.is_empty() && known.track.open() > 0 {
             let (earlier, jobs) = known.track.before(&cron_job, jobs.clone(), &[]);
@@ -396,7 +428,13 @@ impl Shadow {
 }
 
 impl Known {
-    fn new(cron_job: &Arc<CronJob>, jobs: &[Arc<Job>], sights: &[Sight], since: DateTime<Utc>) -> Self {
+    fn new(
+        cron_job: &Arc<CronJob>,
+        in_charge: InCharge,
+        jobs: &[Arc<Job>],
+        sights: &[Sight],
+        since: DateTime<Utc>,
+    ) -> Self {
         let is_old = |job: &&Arc<Job>| !sights.iter().any(|sight| sight.job.uid == job.uid);
         let old: Vec<Arc<Job>> = jobs.iter().filter(is_old).cloned().collect();
         // All slots of a CronJob that was created meanwhile are seen.
@@ -405,18 +443,27 @@ impl Known {
             track: Track::new(cron_job, &old, since),
             status: StatusWatch::default(),
             cron_job: Arc::clone(cron_job),
+            in_charge,
         }
     }
 
     /// Compares nothing up to the end of a gap, and around a change of the CronJob. Returns whether it was changed.
-    fn keep_up(&mut self, cron_job: &Arc<CronJob>, since: DateTime<Utc>, zone: Zone, now: DateTime<Utc>) -> bool {
+    fn keep_up(
+        &mut self,
+        cron_job: &Arc<CronJob>,
+        in_charge: InCharge,
+        since: DateTime<Utc>,
+        zone: Zone,
+        now: DateTime<Utc>,
+    ) -> bool {
         if self.track.is_before(cron_job.nominal(since.max(cron_job.creation_timestamp))) {
             self.track.skip_until(since, cron_job, zone);
             self.status.reset();
         }
-        let is_restricted_otherwise = self.cron_job.restriction() != cron_job.restriction();
+        let is_restricted_otherwise = self.cron_job.restriction() != cron_job.restriction()
+            || std::mem::replace(&mut self.in_charge, in_charge) != in_charge && !self.cron_job.same_policies(cron_job);
         if is_restricted_otherwise {
-            // It may have been changed at any time since it was read before.
+            // It may have been changed at any time since it was read before, and so may the leases.
             self.track.doubt(now - DOUBTED);
         }
         let is_changed = self.cron_job.spec != cron_job.spec

@@ -5,13 +5,14 @@ import { GroupBy, Groups } from './groups.js';
 import { Heat } from './heat.js';
 import { copyLogs, onSaid } from './logs.js';
 import { Night } from './night.js';
+import { Shadow } from './shadow.js';
 import { begin } from './session.js';
 import { isOffset, selection, setNow, useAnswer, useUrlState, useVersion, zoneNamed } from './state.js';
 import { Table } from './table.js';
 import { Timeline } from './timeline.js';
 import { STATES, clock, count, isoDay, moment, parseName, prose, sentence } from './words.js';
 
-const VIEWS = { table: 'Table', heat: 'Heat map', timeline: 'Timeline', night: 'Night and next hour' };
+const VIEWS = { table: 'Table', heat: 'Heat map', timeline: 'Timeline', night: 'Night and next hour', shadow: 'Shadow' };
 const ZONES = Intl.supportedValuesOf?.('timeZone') ?? [];
 // The tiles: each selects what it counts.
 const TILES = ['overdue', 'stuck', 'blocked', 'failed', 'never', 'soon'];
@@ -67,7 +68,7 @@ function Filters({ summary, state, change, search }) {
   </div>`;
 }
 
-const HELP = [['/', 'search'], ['1 2 3 4', 'table, heat map, timeline, night and next hour'], ['↑ ↓ j k', 'move in the table'], ['Enter', 'open a CronJob'],
+const HELP = [['/', 'search'], ['1 2 3 4 5', 'table, heat map, timeline, night and next hour, a shadow'], ['↑ ↓ j k', 'move in the table'], ['Enter', 'open a CronJob'],
   ['l', 'copy the command that prints its log'], ['← → + −', 'move and zoom the timeline; arrows move in the heat map and in the last slots of a CronJob'], ['Esc', 'close, and back to the row'], ['?', 'this help']];
 
 // What is wrong with the page as a whole, the worst first.
@@ -91,6 +92,7 @@ function View({ name, phone, ...shared }) {
   const [failure, reset] = useErrorBoundary();
   useEffect(() => { if (failure) reset(); }, [name, shared.state]);
   if (failure) return html`<p class="error" role="alert">This view cannot be drawn: ${failure.message}</p>`;
+  if (name === 'shadow') return html`<${Shadow} ...${shared} />`;
   if (name === 'night') return html`<${Night} ...${shared} />`;
   return name === 'heat' ? html`<${Heat} ...${shared} />` : name === 'timeline' ? html`<${Timeline} ...${shared} />` : html`<${Table} ...${shared} phone=${phone} />`;
 }
@@ -113,7 +115,7 @@ function useKeys(latest, { setHelp, change, search }) {
         else event.target.blur?.();
       }
       if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-      const view = { 1: 'table', 2: 'heat', 3: 'timeline', 4: 'night' }[event.key];
+      const view = { 1: 'table', 2: 'heat', 3: 'timeline', 4: 'night', 5: 'shadow' }[event.key];
       if (view) change({ view });
       if (event.key === '/') { event.preventDefault(); search.current?.focus(); }
       if (event.key === '?') setHelp((shown) => !shown);
@@ -153,7 +155,8 @@ function App() {
   const { value, error } = useAnswer('summary', selection({ ...state, sort: '', reverse: '' }), version);
   const summary = value ?? NOTHING;
   if (value) setNow(value.now, !!value.outage);
-  const view = VIEWS[state.view] ? state.view : 'table';
+  const views = Object.entries(VIEWS).filter(([name]) => name !== 'shadow' || summary.hasShadow);
+  const view = views.some(([name]) => name === state.view) ? state.view : 'table';
   const shared = { state, change, version };
   const isConnected = live || version === 0;
   const status = !live ? (version > 0 ? 'not connected' : '') : summary.outage ? 'not live' : summary.isFiles ? 'manifests' : 'live';
@@ -164,7 +167,7 @@ function App() {
       <span class=${`live ${live && !summary.outage ? 'on' : ''}`} role="status">${status}</span>
     </header>
     <nav aria-label="Views and filters">
-      <span class="views" role="group" aria-label="View">${Object.entries(VIEWS).map(([name, title]) => html`<button type="button" aria-pressed=${view === name} onClick=${() => change({ view: name })}>${title}</button>`)}</span>
+      <span class="views" role="group" aria-label="View">${views.map(([name, title]) => html`<button type="button" aria-pressed=${view === name} onClick=${() => change({ view: name })}>${title}</button>`)}</span>
       <${Filters} summary=${summary} search=${search} ...${shared} />
       <button type="button" class="copy" onClick=${() => setHelp(!help)} aria-expanded=${help} aria-label="Keys">?</button>
     </nav>

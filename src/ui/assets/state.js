@@ -28,7 +28,7 @@ export function zoneNamed(name) {
 const oneOf = (...names) => (value) => names.includes(value);
 const isTime = (value) => !Number.isNaN(Date.parse(value));
 const VALID = {
-  view: oneOf('table', 'heat', 'timeline', 'night'),
+  view: oneOf('table', 'heat', 'timeline', 'night', 'shadow'),
   group: (value) => /^(namespace|image|label:.+)$/.test(value), show: oneOf('starts', 'jobs'),
   state: oneOf('overdue', 'stuck', 'blocked', 'failed', 'never', 'soon', 'fine', 'stopped'),
   sort: oneOf('problems', 'name', 'next', 'last', 'lateness', 'failures'),

@@ -98,6 +98,7 @@ fn word(finding: &Finding) -> String {
         Finding::Missed(why) => format!("missed: {why}"),
         Finding::Twice(why) => format!("twice: {why}"),
         Finding::Differs(why) => format!("differs: {why}"),
+        Finding::Listed(why) => format!("listed: {why}"),
     }
 }
 

@@ -85,6 +85,21 @@ fn json_has_the_keys_that_programs_read() {
 }
 
 #[test]
+fn listed_divergence_is_a_slot_that_is_not_the_same_and_no_difference() {
+    let mut sums = Sums::default();
+    let listed = Finding::Listed("it was gone".to_owned());
+    for (name_of, finding) in [("a", Finding::Same), ("b", listed)] {
+        sums.apply(&name(name_of), &change("2026-11-22T12:10:00Z", None, Some(finding), None), false);
+    }
+    let found = report(&sums);
+    assert_eq!((&found["slots"], &found["same"], sums.is_same()), (&json!(2), &json!(1), true));
+    assert_eq!(found["listed"][0]["name"], "b");
+    let verdict = "2 slots: this controller would have started the same Jobs, but for 1 that differ as docs/divergences.md lists. \
+                   The latest was 0 s late.";
+    assert_eq!(found["verdict"], verdict);
+}
+
+#[test]
 fn lateness_alone_is_no_difference() {
     let mut sums = Sums::default();
     sums.apply(&name("a"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Same), Some(600_000)), false);
