@@ -73,13 +73,14 @@ impl Skipped {
 }
 
 impl CronJobStats {
-    /// The initial statistics: slots count from the last one that had its Job, failures from the Jobs that still exist.
+    /// The initial statistics: slots count from the last one that had its Job, failures and durations from the Jobs of slots that
+    /// still exist. Those that are made by hand do not count, as [`Self::noted`] does not see them.
     pub fn open(cron_job: &CronJob, jobs: &[Arc<Job>], now: DateTime<Utc>) -> Self {
-        let ended = jobs.iter().filter_map(|job| Some(((job.start_time, &job.name), job.finished?, job)));
-        let last_good =
-            ended.clone().filter(|(_, end, _)| *end == FinishedCondition::Complete).map(|(at, ..)| at).max();
-        let failures = ended.clone().filter(|(at, end, _)| *end == FinishedCondition::Failed && Some(*at) > last_good);
-        let completed = ended.filter(|(.., job)| job.succeeded).filter_map(|(.., job)| job.completion_time).max();
+        let runs = || jobs.iter().filter(|job| job.slot_of(cron_job).is_some());
+        let ended = |end| runs().filter(move |job| job.finished == Some(end)).map(|job| (job.start_time, &job.name));
+        let last_good = ended(FinishedCondition::Complete).max();
+        let failures = ended(FinishedCondition::Failed).filter(|failed| Some(*failed) > last_good).count();
+        let completed = jobs.iter().filter(|job| job.succeeded).filter_map(|job| job.completion_time).max();
         Self {
             uid: cron_job.uid.clone(),
             decided: last_decided(cron_job),
@@ -88,10 +89,10 @@ impl CronJobStats {
             missed: 0,
             skipped: Skipped::default(),
             forbidden_in_a_row: 0,
-            failures_in_a_row: failures.count() as u64,
+            failures_in_a_row: failures as u64,
             last_success: completed.max(cron_job.status.last_successful_time),
             last_skew: None,
-            runs: RunStats::open(jobs, now),
+            runs: RunStats::open(runs(), now),
             is_refused: false,
             is_stuck: false,
         }

@@ -235,14 +235,15 @@ impl<'a> Sync<'a> {
         if cron_job.spec.suspend {
             // Where no CronJob is shared this counts, although one that is handed over has it only for the in-tree controller.
             if self.observation.ownership == Ownership::Exclusive && Standing::of(cron_job, false).is_handed_over() {
-                self.hourly_event(EventType::Warning, HANDED_OVER, handed_over(self.noun(), &cron_job.name));
+                let noun = self.noun();
+                self.hourly_event(EventType::Warning, HANDED_OVER, || handed_over(noun, &cron_job.name));
             }
             return self.wait_for_an_edit(Skip::Suspended);
         }
         if let Some(restriction) = cron_job.restriction()
             && let Some(until) = restriction.frozen_until(self.now)
         {
-            let text = frozen(&cron_job.name.namespace, until, restriction.reason.as_deref());
+            let text = || frozen(&cron_job.name.namespace, until, restriction.reason.as_deref());
             self.hourly_event_until(EventType::Normal, FROZEN, text, Some(until));
         }
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
@@ -259,12 +260,11 @@ impl<'a> Sync<'a> {
         match cron_job.policy() {
             Ok(policy) => ControlFlow::Continue(policy.map_or(own, |policy| policy.schedule(own))),
             Err(error) => {
-                let text = error.to_string();
                 if matches!(error, PolicyError::Namespace(_)) {
                     // One edit of a Namespace concerns all its CronJobs.
-                    self.hourly_event(EventType::Warning, "InvalidPolicy", text);
+                    self.hourly_event(EventType::Warning, "InvalidPolicy", || error.to_string());
                 } else {
-                    self.draft.warning("InvalidPolicy", text);
+                    self.draft.warning("InvalidPolicy", error.to_string());
                 }
                 self.wait_for_an_edit(Skip::Invalid)
             }
@@ -465,7 +465,7 @@ impl<'a> Sync<'a> {
     }
 
     /// Adds an Event about held slots, once an hour.
-    fn hourly_event(&mut self, type_: EventType, reason: &'static str, message: String) {
+    fn hourly_event(&mut self, type_: EventType, reason: &'static str, message: impl FnOnce() -> String) {
         self.hourly_event_until(type_, reason, message, None);
     }
 
@@ -474,7 +474,7 @@ impl<'a> Sync<'a> {
         &mut self,
         type_: EventType,
         reason: &'static str,
-        message: String,
+        message: impl FnOnce() -> String,
         until: Option<DateTime<Utc>>,
     ) {
         let (known, told) =

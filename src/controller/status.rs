@@ -302,7 +302,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds an Event about held slots, unless one with this reason and this end was recorded within the last hour.
-    pub fn hourly_event(&mut self, known: &[RecentEvent], told: RecentEvent, type_: EventType, message: String) {
+    pub fn hourly_event(
+        &mut self,
+        known: &[RecentEvent],
+        told: RecentEvent,
+        type_: EventType,
+        message: impl FnOnce() -> String,
+    ) {
         let (RecentEvent { reason, until, at: now }, events) = (told, &mut self.memo.recent_events);
         if events.iter().any(|event| event.reason == reason) {
             return;
@@ -310,7 +316,7 @@ impl<'a> Draft<'a> {
         let recent = known.iter().find(|event| (event.reason, event.until) == (reason, until) && event.is_recent(now));
         events.push(recent.copied().unwrap_or(told));
         if recent.is_none() {
-            self.events.push(Event { type_, reason, message });
+            self.events.push(Event { type_, reason, message: message() });
         }
     }
 

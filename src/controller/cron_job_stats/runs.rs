@@ -72,11 +72,10 @@ impl Unfinished {
 }
 
 impl RunStats {
-    /// The runs of a CronJob of which nothing is counted yet: durations are those of the Jobs that still exist.
-    pub fn open(jobs: &[Arc<Job>], now: DateTime<Utc>) -> Self {
+    /// The runs of a CronJob of which nothing is counted yet: durations are those of the Jobs of slots that still exist.
+    pub fn open<'a>(runs: impl Iterator<Item = &'a Arc<Job>>, now: DateTime<Utc>) -> Self {
         let mut stats = Self::default();
-        let ended = |job: &&Arc<Job>| job.finished.is_some() && !job.of_backfill;
-        let mut ended: Vec<_> = jobs.iter().filter(ended).collect();
+        let mut ended: Vec<_> = runs.filter(|job| job.finished.is_some()).collect();
         ended.sort_by_key(|job| job.completion_time.or(job.failed_at));
         for job in ended {
             stats.remember(job, now);

@@ -152,22 +152,31 @@ fn counting_has_an_end() {
 
 #[test]
 fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_are_left() {
-    let ended = |name: &str, hour: &str, condition: &str| -> Arc<Job> {
+    let ended = |made: &str, hour: &str, condition: &str| -> Arc<Job> {
+        let slot = at(&format!("{hour}:00:00"));
+        let name = if made == "by hand" { format!("by-hand-{hour}") } else { format!("report-{}", slot.timestamp() / 60) };
         let completed = (condition == "Complete").then(|| format!("2026-03-02T{hour}:10:00Z"));
         let conditions = json!([{ "type": condition, "status": "True" }]);
         let status: Value = json!({
             "startTime": format!("2026-03-02T{hour}:00:01Z"), "completionTime": completed, "conditions": conditions,
         });
-        job(name, name, json!({ "status": status }))
+        let annotations = json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": slot });
+        job(&name, &name, json!({ "metadata": { "annotations": annotations }, "status": status }))
     };
-    let (good, bad) = (|name, hour| ended(name, hour, "Complete"), |name, hour| ended(name, hour, "Failed"));
+    let (good, bad) = (|made, hour| ended(made, hour, "Complete"), |made, hour| ended(made, hour, "Failed"));
     let now = at("10:30:00");
-    let mut stats = CronJobStats::open(
-        &cron_job(json!({})),
-        &[bad("a", "05"), good("b", "06"), bad("c", "07"), bad("d", "08")],
-        now,
-    );
-    assert_eq!((stats.failures_in_a_row, stats.last_success), (2, Some(at("06:10:00"))));
+    let jobs = [
+        bad("a", "05"),
+        good("b", "06"),
+        bad("c", "07"),
+        bad("by hand", "07"),
+        bad("d", "08"),
+        good("by hand", "09"),
+        bad("by hand", "10"),
+    ];
+    let mut stats = CronJobStats::open(&cron_job(json!({})), &jobs, now);
+    assert_eq!((stats.failures_in_a_row, stats.last_success), (2, Some(at("09:10:00"))), "those of slots");
+    assert_eq!(stats.runs.last, Some(bad("d", "08").ran_for(now)));
     stats.noted(&[Note::Ended(bad("e", "09"))], now);
     assert_eq!(stats.failures_in_a_row, 3);
     stats.noted(&[Note::Adopted(job("runs", "runs", json!({})), now)], now);

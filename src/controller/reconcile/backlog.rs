@@ -37,7 +37,7 @@ impl Sync<'_> {
         let mut waiting = self.waiting(last, most, newest, schedule);
         let slot = waiting.pop_front().unwrap_or(newest);
         if schedule.next_after(last).is_some_and(|first| first < slot && self.is_startable(first)) {
-            self.hourly_event(EventType::Normal, PASSED_OVER, passed_over(most));
+            self.hourly_event(EventType::Normal, PASSED_OVER, || passed_over(most));
         }
         (slot, waiting.front().copied())
     }
@@ -54,7 +54,7 @@ impl Sync<'_> {
         let base = self.draft.base;
         let has_job = |slot: &DateTime<Utc>| self.observation.children().any(|job| job.slot_of(base) == Some(*slot));
         if self.waiting(written, most, last, schedule).iter().any(|slot| *slot < last && !has_job(slot)) {
-            self.hourly_event(EventType::Normal, PASSED_OVER, overtaken_backlog());
+            self.hourly_event(EventType::Normal, PASSED_OVER, overtaken_backlog);
         }
     }
 
@@ -132,7 +132,7 @@ impl Sync<'_> {
 
     /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
     pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
-        self.hourly_event(EventType::Normal, PASSED_OVER, passed_over(0));
+        self.hourly_event(EventType::Normal, PASSED_OVER, || passed_over(0));
         self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
         if self.blocker(slot).is_none() {
             self.draft.counted(self.draft.base.counted_at(slot));

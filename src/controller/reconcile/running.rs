@@ -140,7 +140,7 @@ impl Sync<'_> {
             None => already_active(self.noun()),
         };
         if self.has_limits() {
-            self.hourly_event(EventType::Normal, "JobAlreadyActive", text);
+            self.hourly_event(EventType::Normal, "JobAlreadyActive", || text);
         } else {
             self.draft.normal("JobAlreadyActive", text);
         }
@@ -168,9 +168,9 @@ impl Sync<'_> {
         let number = self.lingering(age);
         let lingers = delete && number >= LINGERING;
         let text = run_stuck(&format!("{} {name}", self.noun()), age, delete && !lingers);
-        self.hourly_event(EventType::Warning, RUN_STUCK, text);
+        self.hourly_event(EventType::Warning, RUN_STUCK, || text);
         if lingers {
-            self.hourly_event(EventType::Warning, "StuckRunsLinger", stuck_runs_linger(number));
+            self.hourly_event(EventType::Warning, "StuckRunsLinger", || stuck_runs_linger(number));
         }
     }
 
@@ -183,7 +183,8 @@ impl Sync<'_> {
             |job: &&Arc<Job>| job.finished == Some(FinishedCondition::Failed) && !job.deleting && !job.of_backfill;
         let failures = self.observation.children().filter(has_failed).filter(|job| Some(job.began()) > success).count();
         if failures >= limit {
-            self.hourly_event(EventType::Warning, PAUSED, paused(self.noun(), limit));
+            let noun = self.noun();
+            self.hourly_event(EventType::Warning, PAUSED, || paused(noun, limit));
         }
         failures >= limit
     }
@@ -261,7 +262,7 @@ impl Sync<'_> {
     /// Records that the slot waits until the Jobs that it replaces are gone, `name` among them.
     pub(super) fn wait_for_replaced(&mut self, name: &str, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
         let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
-        self.hourly_event(EventType::Normal, "JobAlreadyActive", text);
+        self.hourly_event(EventType::Normal, "JobAlreadyActive", || text);
         self.draft.verdict = Verdict::Skipped(Skip::Replacing(slot));
         self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         let next = self.deadline_of(slot).into_iter().chain(self.passed_over_at(slot)).min();
@@ -281,7 +282,7 @@ impl Sync<'_> {
         }
         let blocker = self.blocker(slot);
         if blocker.is_none() && self.waited_to_replace() {
-            self.hourly_event(EventType::Warning, "MissSchedule", missed_schedule(slot));
+            self.hourly_event(EventType::Warning, "MissSchedule", || missed_schedule(slot));
         }
         Verdict::Skipped(blocker.unwrap_or(Skip::Deadline(slot)))
     }

@@ -78,7 +78,7 @@ fn the_median_is_of_the_last_runs_that_succeeded() {
 fn durations_at_first_are_those_of_the_jobs_that_are_left_and_nothing_is_counted() {
     let jobs =
         [ended("Complete", 40), ended("Failed", 500), ended("Complete", 20), ended("Complete", 30), job(&json!({}))];
-    let stats = RunStats::open(&jobs, time(NOW));
+    let stats = RunStats::open(jobs.iter(), time(NOW));
     assert_eq!((stats.median(), stats.last, stats.ended()), (Some(30), Some(TimeDelta::seconds(500)), 0));
 }
 
