@@ -27,6 +27,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 
+use super::hints;
 use super::output::{count, moment};
 use super::restrictions::Freeze;
 use super::unfinished::Unfinished;
@@ -339,10 +340,8 @@ impl<'a> Case<'a> {
         }
         if let Err(error) = &cron_job.timing(self.local).schedule {
             let schedule = spec.recurrence.schedule();
-            return (
-                State::UnparseableSchedule,
-                format!("It does not run: spec.schedule {schedule:?} cannot be read: {error}."),
-            );
+            let refusal = format!("It does not run: spec.schedule {schedule:?} cannot be read: {error}");
+            return (State::UnparseableSchedule, format!("{}.", hints::with(refusal, schedule)));
         }
         if let Err(error) = cron_job.policy() {
             return (State::BadPolicy, format!("It does not run: {error}."));
