@@ -6,6 +6,7 @@
 //! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
 pub mod backfill;
+pub(crate) mod banners;
 #[cfg(feature = "dev")]
 pub mod check;
 pub mod clock_changes;
