@@ -146,17 +146,16 @@ pub(super) fn namespaces_unread(known: &[Known]) -> Option<String> {
 
 /// What is not known of all CronJobs, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Unread {
     /// Why what their Namespaces say could not be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespaces_unread: Option<String>,
+    #[serde(rename = "namespacesUnread", skip_serializing_if = "Option::is_none")]
+    namespaces: Option<String>,
     /// Why the Events about them could not be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    events_unread: Option<String>,
+    #[serde(rename = "eventsUnread", skip_serializing_if = "Option::is_none")]
+    events: Option<String>,
     /// Why the leases of controllers could not be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    leases_unread: Option<String>,
+    #[serde(rename = "leasesUnread", skip_serializing_if = "Option::is_none")]
+    leases: Option<String>,
 }
 
 impl Unread {
@@ -164,9 +163,9 @@ impl Unread {
     pub fn of(known: &[Known]) -> Self {
         let first = |of: fn(&Known) -> Option<&String>| known.iter().find_map(of).cloned();
         Self {
-            namespaces_unread: namespaces_unread(known),
-            events_unread: first(|known| known.facts.warnings.as_ref().err()),
-            leases_unread: first(|known| known.facts.leases_unread.as_ref()),
+            namespaces: namespaces_unread(known),
+            events: first(|known| known.facts.warnings.as_ref().err()),
+            leases: first(|known| known.facts.leases_unread.as_ref()),
         }
     }
 
@@ -175,9 +174,9 @@ impl Unread {
         let events = |error: &String| {
             format!("Events cannot be read, so neither refusals nor runs whose Jobs are gone show: {error}")
         };
-        let namespaces = self.namespaces_unread.as_deref().map(unread);
-        let leases = self.leases_unread.as_deref().map(leases_unread);
-        namespaces.into_iter().chain(self.events_unread.as_ref().map(events)).chain(leases).collect()
+        let namespaces = self.namespaces.as_deref().map(unread);
+        let leases = self.leases.as_deref().map(leases_unread);
+        namespaces.into_iter().chain(self.events.as_ref().map(events)).chain(leases).collect()
     }
 }
 

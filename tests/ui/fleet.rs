@@ -296,16 +296,18 @@ fn slots_tell_their_reasons_to_the_keyboard_and_the_map_marks_now() {
 }
 
 /// Makes the pictures of docs/ui.md, and in target/pictures those of every view, for a look.
-/// Each state in the table and each kind of slot in it, with what shows it beside its colour: a sign and a word, and a shape.
+/// Each state in the table and each kind of slot in it, with what shows it beside its colour: a sign and a word, and a shape. A slot that
+/// is due and one that waits have the same shape, in the same colour.
 const WITHOUT_COLOUR: &str = "(() => {
   const states = [...document.querySelectorAll('.rows .row')].map((row) => [row.querySelector('.state .state').className, row.querySelector('.state .state').innerText.replace(/\\s+/g, ' ')]);
   const shape = (cell) => [...cell.children].filter((part) => part.tagName !== 'title' && !part.matches('.hit')).map((part) => {
     const style = getComputedStyle(part);
     const fill = style.fill === 'none' || style.fill === 'transparent' ? 'none' : style.fill.startsWith('url') ? 'hatch' : 'full';
     const low = part.tagName === 'rect' && Number(part.getAttribute('height')) <= 3;
-    return [part.tagName, (part.getAttribute('d') ?? '').replace(/[\\d.\\s-]+/g, ''), part.getAttribute('r') ?? '', fill, low].join();
+    return [part.tagName, (part.getAttribute('d') ?? '').replace(/M[\\d.\\s-]+/g, 'M'), part.getAttribute('r') ?? '', fill, low].join();
   }).join(' ');
-  const cells = [...document.querySelectorAll('.rows .cell-of')].map((cell) => [[...cell.classList].filter((one) => one !== 'cell-of' && one !== 'job').join(), shape(cell)]);
+  const kind = (cell) => [...cell.classList].filter((one) => one !== 'cell-of' && one !== 'job').join().replace('due', 'waits');
+  const cells = [...document.querySelectorAll('.rows .cell-of')].map((cell) => [kind(cell), shape(cell)]);
   const unique = (pairs) => [...new Map(pairs.map((pair) => [pair.join('|'), pair])).values()];
   return [unique(states), unique(cells)];
 })()";

@@ -1659,6 +1659,7 @@ fn runs_that_were_missed_at_the_end_are_a_state_of_their_own() {
 }
 
 #[test]
+#[allow(clippy::type_complexity)] // A table's row.
 fn what_is_not_fine_says_since_when() {
     let forbid =
         json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});

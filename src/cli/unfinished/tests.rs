@@ -50,7 +50,7 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
     let sidecar = containers(&[ended(), ("proxy", json!({"running": {}}))]);
     let going = json!({"metadata": {"deletionTimestamp": "2026-11-21T02:00:09Z"}});
     let held = json!({"metadata": {"deletionTimestamp": "2026-11-21T02:00:09Z", "finalizers": ["example.com/a"]}});
-    let rows: [Row; 17] = [
+    let rows: Vec<Row> = vec![
         ("it runs", none.clone(), vec![runs()], None),
         (
             "a container is about to start",
@@ -155,7 +155,7 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
 }
 
 /// A sentence, the Pod, the Events about it (whether a Warning, reason, message), newest first, the time, and why.
-type Start<'a> = (&'a str, Pod, &'a [(bool, &'a str, &'a str)], Option<&'a str>, Option<&'a str>);
+type Start<'a> = (&'a str, Pod, Vec<(bool, &'a str, &'a str)>, Option<&'a str>, Option<&'a str>);
 
 #[test]
 fn pod_that_does_not_start_is_told_with_the_event_that_says_why() {
@@ -175,58 +175,58 @@ fn pod_that_does_not_start_is_told_with_the_event_that_says_why() {
     let pulling = (false, "Pulling", "Pulling image \"i\"");
     let mounts = "Pod p, container main waits: ContainerCreating, for 5m00s: FailedMount: MountVolume.SetUp failed for volume \"key\" : \
                   secret \"key\" not found.";
-    let rows: [Start<'_>; 12] = [
-        ("a volume cannot be mounted", long(), &[mount], Some(NOW), Some(mounts)),
-        ("an image is pulled since", long(), &[pulling, mount], Some(NOW), Some(mounts)),
+    let rows: Vec<Start<'_>> = vec![
+        ("a volume cannot be mounted", long(), vec![mount], Some(NOW), Some(mounts)),
+        ("an image is pulled since", long(), vec![pulling, mount], Some(NOW), Some(mounts)),
         (
             "a Warning does not wait for a minute",
             short(),
-            &[mount],
+            vec![mount],
             Some(NOW),
             Some(
                 "Pod p, container main waits: ContainerCreating: FailedMount: MountVolume.SetUp failed for volume \"key\" : secret \
                  \"key\" not found.",
             ),
         ),
-        ("the time is not known", long(), &[pulling], None, None),
-        ("it has just begun", short(), &[pulling], Some(NOW), None),
+        ("the time is not known", long(), vec![pulling], None, None),
+        ("it has just begun", short(), vec![pulling], Some(NOW), None),
         (
             "a large image",
             long(),
-            &[pulling],
+            vec![pulling],
             Some(NOW),
             Some("Pod p, container main waits: ContainerCreating, for 5m00s: Pulling: Pulling image \"i\"."),
         ),
         (
             "no Event",
             long(),
-            &[(false, "Scheduled", "Successfully assigned shop/p to node-1")],
+            vec![(false, "Scheduled", "Successfully assigned shop/p to node-1")],
             Some(NOW),
             Some("Pod p, container main waits: ContainerCreating, for 5m00s, and no Event says why."),
         ),
         (
             "a node was found after some time",
             long(),
-            &[(true, "FailedScheduling", "0/3 nodes are available")],
+            vec![(true, "FailedScheduling", "0/3 nodes are available")],
             None,
             None,
         ),
         (
             "a node that is gone",
             since("2026-11-21T02:00:00Z", &json!({"spec": {"nodeName": "node-1", "containers": []}})),
-            &[],
+            vec![],
             Some(NOW),
             Some("Pod p, node node-1 has not begun with it, for 5m00s, and no Event says why."),
         ),
         (
             "no scheduler",
             since("2026-11-21T02:00:00Z", &json!({})),
-            &[],
+            vec![],
             Some(NOW),
             Some("Pod p, no scheduler has given it a node, for 5m00s, and no Event says why."),
         ),
-        ("an init container runs", since("2026-11-21T02:00:00Z", &init), &[], Some(NOW), None),
-        ("it runs", pod("p", "Running", &json!({})), &[mount], Some(NOW), None),
+        ("an init container runs", since("2026-11-21T02:00:00Z", &init), vec![], Some(NOW), None),
+        ("it runs", pod("p", "Running", &json!({})), vec![mount], Some(NOW), None),
     ];
     for (sentence, pod, events, now, want) in rows {
         let said = |(_, reason, message): &(bool, &str, &str)| Said {
