@@ -173,11 +173,14 @@ fn keys_act_on_the_cron_job_that_was_chosen_wherever_the_focus_is() {
     with_fleet(|fleet| {
         let Fleet { site, browser, .. } = &fleet;
         browser.goto(&site.at("?state=overdue"));
-        browser.wait_for("two rows", &format!("{NAMES}.join() === 'invoices,payouts' && {ACTIVE} === 'invoices'"));
+        browser.wait_for(
+            "three rows",
+            &format!("{NAMES}.join() === 'invoices,payouts,import-catalog' && {ACTIVE} === 'invoices'"),
+        );
         browser.press(&["j"]);
         browser.wait_for("the second", &format!("{ACTIVE} === 'payouts'"));
         fleet.delete("/apis/batch/v1/namespaces/payments/cronjobs/invoices");
-        browser.wait_for("one row", &format!("{NAMES}.join() === 'payouts' && {ACTIVE} === 'payouts'"));
+        browser.wait_for("two rows", &format!("{NAMES}.join() === 'payouts,import-catalog' && {ACTIVE} === 'payouts'"));
         browser.press(&["Enter"]);
         browser.wait_for(
             "the one that was chosen",
