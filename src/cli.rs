@@ -6,6 +6,7 @@
 //! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
 pub mod backfill;
+pub(crate) mod banners;
 #[cfg(feature = "dev")]
 pub mod check;
 pub mod clock_changes;
@@ -19,6 +20,7 @@ pub mod findings;
 pub(crate) mod forecast;
 pub mod freeze;
 pub mod generated_files;
+mod hints;
 pub mod kubectl;
 pub mod list;
 pub mod migrate;
@@ -231,7 +233,9 @@ fn checked(
     let read = check::sources::read(&inputs.files, inputs.recursive)?;
     let check::sources::Read { mut sources, left_out, unreadable } = read;
     for rendered in &inputs.rendered {
-        sources.push(rendered.read()?);
+        let (source, warnings) = rendered.read()?;
+        sources.push(source);
+        output::note(&PlainText::lines(warnings));
     }
     let policies = check::admission::read(&inputs.policies)?;
     let report = check::check_by(&sources, &policies, rules, clock.now());

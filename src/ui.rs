@@ -5,13 +5,12 @@
 //! to tabs that have opened a printed link (`access`, `guard`). It needs nothing from another host. Every answer comes from the
 //! parser, the rehearsal and the statistics of the controller; the page only draws. Text of objects is never HTML.
 //!
-//! Modules: `source` keeps the facts, `connection` knows since when they are old, `model` computes the rows. `query` selects; `banners`, `groups`,
+//! Modules: `source` keeps the facts, `connection` knows since when they are old, `model` computes the rows. `query` selects; `groups`,
 //! `heat`, `timeline`, `detail`, `effect` and `history` answer, as do `list`'s modules; `api` serves the answers. `open` sends a browser to the page. `assets` has the page; its library is vendored by version and digest
 //! (assets/vendor/README.md).
 
 mod access;
 mod api;
-mod banners;
 mod connection;
 mod detail;
 mod effect;

@@ -10,12 +10,10 @@ mod code;
 mod concurrency;
 mod dialects;
 mod formats;
-mod hints;
 mod lines;
 mod load;
 mod manifest;
 mod mistakes;
-mod near_kinds;
 mod policies;
 pub mod rendered;
 pub mod repository;
@@ -32,9 +30,9 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::next;
 use super::output::{Format, Report, count, render};
 use super::restrictions::Restrictions;
+use super::{hints, next};
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, ManifestError, Position, documents};
@@ -213,6 +211,7 @@ pub fn check_by(sources: &[Source], policies: &AdmissionPolicies, rules: &Rules,
     let mut checker = Checker::new(rules.clone(), policies, now);
     checker.restrictions = next::manifests::restrictions(sources);
     for source in sources {
+        checker.template = repository::template(source);
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             checker.document(&Position { file: source.file.clone(), document: index + 1 }, &document);
         }
@@ -249,6 +248,8 @@ struct Checker<'a> {
     others: usize,
     findings: Vec<Finding>,
     runners: Vec<Runner>,
+    /// What the file is, if it is a template.
+    template: Option<&'static str>,
     /// Where each object was defined, by kind, namespace and name.
     defined: HashMap<(&'static str, String), (String, usize)>,
 }
@@ -265,6 +266,7 @@ impl<'a> Checker<'a> {
             others: 0,
             findings: Vec::new(),
             runners: Vec::new(),
+            template: None,
             defined: HashMap::new(),
         }
     }
@@ -272,7 +274,10 @@ impl<'a> Checker<'a> {
     fn document(&mut self, place: &Position, document: &Document) {
         let (objects, faults) = manifest::objects(document);
         let lines = Lines::of(document);
-        for (line, fault) in faults {
+        for (line, mut fault) in faults {
+            if let Some(noun) = self.template {
+                fault.message = format!("{}; the file is {noun}, so check what it renders", fault.message);
+            }
             self.findings.push(Finding::new(place, line, String::new(), fault));
         }
         for (of, object) in objects {
@@ -315,7 +320,8 @@ impl<'a> Checker<'a> {
             }
             Ok(Kind::Other) => {
                 self.others += 1;
-                policies::of_namespace(object, &self.restrictions).into_iter().collect()
+                let of_namespace = policies::of_namespace(object, &self.restrictions);
+                of_namespace.into_iter().chain(self.served.judge_webhooks(object)).collect()
             }
             Err(fault) => vec![fault],
         };
@@ -450,8 +456,8 @@ impl Report for CheckReport {
 fn with_hint(fault: Fault, object: &Value) -> Fault {
     let is_of_schedule = fault.code == Code::Invalid && fault.field == "spec.schedule";
     let schedule = object["spec"]["schedule"].as_str().filter(|_| is_of_schedule);
-    match schedule.and_then(hints::of) {
-        Some(hint) => Fault { message: format!("{}; {hint}", fault.message), ..fault },
+    match schedule {
+        Some(schedule) => Fault { message: hints::with(fault.message, schedule), ..fault },
         None => fault,
     }
 }

@@ -16,14 +16,14 @@ use futures::stream::{self, StreamExt as _};
 use http::Request;
 use kube::Client;
 use schedule::Zone;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::CliError;
-use super::explain::read::{ReadError, Said, Target, ended_runs, get, lease_of, list, read_leases, said, words};
-use super::explain::{Facts, InCharge};
+use super::explain::read::{ReadError, Said, Target, ended_runs, get, lease_of, leases_or_why, list, said, words};
+use super::explain::{Facts, InCharge, leases_unread};
 use super::output;
-use super::restrictions::Restrictions;
+use super::restrictions::{Restrictions, unread};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
@@ -144,6 +144,42 @@ pub(super) fn namespaces_unread(known: &[Known]) -> Option<String> {
     known.iter().find_map(|known| known.facts.namespace_unread.clone())
 }
 
+/// What is not known of all CronJobs, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// Why what their Namespaces say could not be read.
+    #[serde(rename = "namespacesUnread", skip_serializing_if = "Option::is_none")]
+    namespaces: Option<String>,
+    /// Why the Events about them could not be read.
+    #[serde(rename = "eventsUnread", skip_serializing_if = "Option::is_none")]
+    events: Option<String>,
+    /// Why the leases of controllers could not be read.
+    #[serde(rename = "leasesUnread", skip_serializing_if = "Option::is_none")]
+    leases: Option<String>,
+}
+
+impl Unread {
+    /// What these CronJobs lack.
+    pub fn of(known: &[Known]) -> Self {
+        let first = |of: fn(&Known) -> Option<&String>| known.iter().find_map(of).cloned();
+        Self {
+            namespaces: namespaces_unread(known),
+            events: first(|known| known.facts.warnings.as_ref().err()),
+            leases: first(|known| known.facts.leases_unread.as_ref()),
+        }
+    }
+
+    /// A sentence for each.
+    pub fn lines(&self) -> Vec<String> {
+        let events = |error: &String| {
+            format!("Events cannot be read, so neither refusals nor runs whose Jobs are gone show: {error}")
+        };
+        let namespaces = self.namespaces.as_deref().map(unread);
+        let leases = self.leases.as_deref().map(leases_unread);
+        namespaces.into_iter().chain(self.events.as_ref().map(events)).chain(leases).collect()
+    }
+}
+
 #[derive(Deserialize)]
 struct Event {
     #[serde(default, rename = "type")]
@@ -186,7 +222,7 @@ pub async fn read_all(
         Ok(events) => (by_object(events), None),
         Err(error) => (HashMap::new(), Some(error.to_string())),
     };
-    let leases = read_leases(client).await;
+    let (leases, leases_unread) = leases_or_why(client).await;
     let restrictions = Restrictions::read(client, namespace).await;
     let known = |raw: Box<RawValue>| {
         let (cron_job, in_charge) = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags)?;
@@ -199,7 +235,8 @@ pub async fn read_all(
         let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
         let namespace_unread = restrictions.unread.clone();
         let ended = ended_runs(&all);
-        let facts = Facts { cron_job, in_charge, jobs, warnings, ended, lease, namespace_unread };
+        let leases_unread = leases_unread.clone();
+        let facts = Facts { cron_job, in_charge, jobs, warnings, ended, lease, leases_unread, namespace_unread };
         Some(Known { facts, events: all })
     };
     Ok(cron_jobs.into_iter().filter_map(known).collect())

@@ -16,6 +16,7 @@ mod pile;
 pub mod read;
 pub(in crate::cli) mod rehearsal;
 mod remedy;
+mod since;
 pub mod state;
 mod text;
 mod timing;
@@ -27,6 +28,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 
+use super::hints;
 use super::output::{count, moment};
 use super::restrictions::Freeze;
 use super::unfinished::Unfinished;
@@ -73,7 +75,7 @@ pub struct Explanation {
     /// Its state by its schedule and what holds it, whatever its last runs did.
     #[serde(skip)]
     pub(crate) by_schedule: State,
-    /// Since when it has had no success, if it fails or if its runs do not end.
+    /// Since when it has had no success, if its last run that ended failed, or if its runs do not end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_success: Option<NoSuccess>,
     /// The lines of the annotation that replaces `spec.schedule`, on one line; else `spec.schedule`.
@@ -103,7 +105,7 @@ pub struct Explanation {
     notes: Vec<String>,
     /// The Warnings that a controller recorded, newest first.
     pub(crate) warnings: Vec<Said>,
-    /// When the oldest run that has not started became due, its delay of `spread` included.
+    /// When the oldest run that has not started, or was missed, became due, its delay of `spread` included.
     #[serde(skip)]
     pub(crate) due_since: Option<DateTime<Utc>>,
     /// The Job that a sync would create, whether or not another object has its name.
@@ -206,7 +208,7 @@ impl<'a> Case<'a> {
         let (by_schedule, why) = self.verdict();
         let (state, why) = match by_schedule {
             State::Starting | State::Waiting | State::Blocked => self.by_results(by_schedule, why),
-            State::RunStuck | State::Paused if self.is_failing() => {
+            State::RunStuck | State::Paused | State::Missed if self.is_failing() => {
                 (by_schedule, format!("{}. {why}", self.no_success().words(self.now)))
             }
             _ => (by_schedule, why),
@@ -228,7 +230,8 @@ impl<'a> Case<'a> {
             controller,
             state,
             by_schedule,
-            no_success: (state.urgency() == Urgency::Failed).then(|| self.no_success()),
+            no_success: (state.urgency() == Urgency::Failed || state.urgency() < Urgency::Fine && self.is_failing())
+                .then(|| self.no_success()),
             summary: format!("{who} {why}"),
             who,
             why,
@@ -339,10 +342,8 @@ impl<'a> Case<'a> {
         }
         if let Err(error) = &cron_job.timing(self.local).schedule {
             let schedule = spec.recurrence.schedule();
-            return (
-                State::UnparseableSchedule,
-                format!("It does not run: spec.schedule {schedule:?} cannot be read: {error}."),
-            );
+            let refusal = format!("It does not run: spec.schedule {schedule:?} cannot be read: {error}");
+            return (State::UnparseableSchedule, format!("{}.", hints::with(refusal, schedule)));
         }
         if let Err(error) = cron_job.policy() {
             return (State::BadPolicy, format!("It does not run: {error}."));
@@ -372,7 +373,7 @@ impl<'a> Case<'a> {
             Verdict::Skipped(Skip::Replacing(_)) => self.blocked(held::REPLACES),
             Verdict::Skipped(Skip::PassedOver(slot)) => (State::Waiting, self.passed_over(slot)),
             Verdict::Skipped(Skip::NameTaken(slot)) => (State::NameTaken, self.name_taken(slot)),
-            Verdict::Skipped(Skip::Deadline(slot)) => (State::Waiting, self.too_late(slot)),
+            Verdict::Skipped(Skip::Deadline(slot)) => self.too_late(slot),
             Verdict::Started { slot, .. } => self.due(slot),
             _ => self.waiting(),
         }
@@ -436,19 +437,6 @@ impl<'a> Case<'a> {
         format!("The run of {slot} cannot start: {noun} {name} exists already and has another owner.")
     }
 
-    /// The run was not started before its deadline.
-    fn too_late(&self, slot: DateTime<Utc>) -> String {
-        let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
-        let within = format!("within {seconds} s (spec.startingDeadlineSeconds). It waits for the next run.");
-        let at = self.moment(slot);
-        match self.kept_until_too_late(slot) {
-            Some((job, rule)) => {
-                format!("The run of {at} was skipped: {} {job} ran, {rule}, and it did not end {within}", self.noun())
-            }
-            None => format!("The run of {at} was missed: it did not start {within}"),
-        }
-    }
-
     /// The Job that was started for a slot, if it still exists.
     pub(crate) fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
         let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
@@ -503,11 +491,19 @@ impl<'a> Case<'a> {
         if let Err(error) = &self.facts.warnings {
             notes.push(format!("The Warnings about it cannot be read: {error}"));
         }
+        if let Some(error) = &self.facts.leases_unread {
+            notes.push(leases_unread(error));
+        }
         if let Some(error) = &self.facts.namespace_unread {
             notes.push(format!("Its Namespace cannot be read, so a freeze of it does not show: {error}"));
         }
         notes
     }
+}
+
+/// That the leases of controllers are not known.
+pub(crate) fn leases_unread(error: &str) -> String {
+    format!("Leases cannot be read, so it does not show whether a controller runs: {error}")
 }
 
 /// What kubectl calls the kind: with its group where another group has the same name.

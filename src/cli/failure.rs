@@ -1,14 +1,13 @@
 //! Why a run failed.
 //!
-//! Guarantee: the Job's own reason is given, and for each of its failed Pods the container, the reason, the exit code and the command
-//! that prints its log. Pure, except for `read`.
+//! Guarantees: the Job's own reason is given, and for each of its failed Pods the container, the reason, the exit code and the command
+//! that prints its log. Pods that cannot be read are said. Pure, except for `read`.
 
-use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Client;
 use serde::Serialize;
 
-use super::unfinished;
+use super::unfinished::{self, WithPods};
 use crate::api::ControllerKind;
 
 /// Why a run failed.
@@ -21,6 +20,9 @@ pub struct Failure {
     message: String,
     /// Its failed containers.
     containers: Vec<FailedContainer>,
+    /// Why they are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pods_unread: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -36,7 +38,7 @@ struct FailedContainer {
 
 impl Failure {
     /// Why the Job failed, from the Job and its Pods.
-    fn of(job: &batch::Job, pods: &[Pod]) -> Self {
+    fn of(WithPods { job, pods }: &WithPods) -> Self {
         let conditions = job.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
         let mut failed = conditions.filter(|condition| condition.type_ == "Failed" && condition.status == "True");
         let (reason, message) =
@@ -44,7 +46,8 @@ impl Failure {
         Self {
             reason: reason.unwrap_or_default(),
             message: message.unwrap_or_default(),
-            containers: pods.iter().flat_map(failed_containers).collect(),
+            containers: pods.iter().flatten().flat_map(failed_containers).collect(),
+            pods_unread: pods.as_ref().err().cloned(),
         }
     }
 
@@ -55,8 +58,8 @@ impl Failure {
         namespace: &str,
         job: &str,
     ) -> Option<Self> {
-        let (job, pods) = unfinished::read_with_pods(client, controller_kind, namespace, job).await?;
-        Some(Self::of(&job, &pods))
+        let found = unfinished::read_with_pods(client, controller_kind, namespace, job).await?;
+        Some(Self::of(&found))
     }
 
     /// The command that prints the log of its first failed container.
@@ -75,7 +78,9 @@ impl Failure {
             lines.push(format!("  Pod {pod}, container {container}: {reason}, exit code {exit_code}"));
             lines.push(format!("  {logs}{flags}"));
         }
-        if self.containers.is_empty() {
+        if let Some(error) = &self.pods_unread {
+            lines.push(format!("  Its Pods cannot be read, so the container that failed is not known: {error}"));
+        } else if self.containers.is_empty() {
             lines.push("  None of its failed Pods exists any more.".to_owned());
         }
         lines
@@ -104,3 +109,6 @@ fn failed_containers(pod: &Pod) -> Vec<FailedContainer> {
     };
     statuses.filter_map(failed).collect()
 }
+
+#[cfg(test)]
+mod tests;

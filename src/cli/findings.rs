@@ -9,12 +9,11 @@ use kube::Client;
 use serde::Serialize;
 
 use super::CliError;
-use super::cluster::{self, ControllerFlags, Scope};
+use super::cluster::{self, ControllerFlags, Scope, Unread};
 use super::explain::cluster_flags;
 use super::explain::{Explanation, Urgency, explain};
 use super::list::sort;
 use super::output::{Report, count};
-use super::restrictions::unread;
 use super::unfinished::Unfinished;
 
 /// All that is not fine.
@@ -28,9 +27,9 @@ pub struct Findings {
     /// The worst first.
     #[serde(rename = "findings")]
     worst_first: Vec<Explanation>,
-    /// Why what their Namespaces say is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespaces_unread: Option<String>,
+    /// What is not known of them.
+    #[serde(flatten)]
+    unread: Unread,
 }
 
 impl Report for Findings {
@@ -55,7 +54,7 @@ impl Report for Findings {
             let warning = explanation.warnings.first();
             lines.extend(warning.map(|warning| format!("  Warning {}: {}", warning.reason, warning.message)));
         }
-        lines.extend(self.namespaces_unread.as_deref().map(unread));
+        lines.extend(self.unread.lines());
         lines
     }
 }
@@ -83,13 +82,12 @@ pub(super) async fn find_with(
     let stopped = explanations.iter().filter(|one| one.state.urgency() == Urgency::Stopped).count();
     let mut worst_first = Vec::new();
     for mut explanation in explanations.into_iter().filter(|one| one.state.urgency() < Urgency::Fine) {
+        explanation.shell.flags = cluster_flags(scope.kubeconfig.as_deref(), scope.context.as_deref());
         explanation.read_unfinished(client, scope.controller_kind).await;
         explanation.read_failure(client, scope.controller_kind).await;
-        explanation.shell.flags = cluster_flags(scope.kubeconfig.as_deref(), scope.context.as_deref());
         worst_first.push(explanation);
     }
-    let namespaces_unread = cluster::namespaces_unread(&known);
-    Ok(Findings { cron_jobs: known.len(), stopped, worst_first, namespaces_unread })
+    Ok(Findings { cron_jobs: known.len(), stopped, worst_first, unread: Unread::of(&known) })
 }
 
 #[cfg(test)]

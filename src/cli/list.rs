@@ -1,13 +1,14 @@
 //! The state of all CronJobs, the worst first.
 //!
-//! Guarantees: each state is that of `explain`, and each cell of a strip is a slot of `explain --since`. CronJobs in the same condition
-//! are sorted by namespace and name. On a terminal no line is longer than the terminal, and the worst ones are last, above the
-//! prompt. Pure, except for [`read`] and [`watch`].
+//! Guarantees: each state is that of `explain`, each cell of a strip is a slot of `explain --since`, and the banners are the page's.
+//! CronJobs in the same condition are sorted by namespace and name. On a terminal no line is longer than the terminal, and the worst
+//! ones are last, above the banners and the prompt. Pure, except for [`read`] and [`watch`].
 
 pub(crate) mod next_hour;
 pub(crate) mod night;
 mod table;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use apimachinery::clock::Clock;
@@ -16,10 +17,12 @@ use schedule::Zone;
 use serde::Serialize;
 
 use super::CliError;
-use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Explanation, InCharge, NoSuccess, State, Urgency, some_of};
+use super::banners::{Concern, Refusal, banners, outage};
+use super::cluster::{self, ControllerFlags, Known, Scope, Unread};
+use super::explain::lease::ControllerLease;
+use super::explain::{Explanation, Facts, InCharge, NoSuccess, State, Urgency, some_of};
 use super::output::{Format, Report, Screen, render, stretch};
-use super::restrictions::{Freeze, unread};
+use super::restrictions::Freeze;
 use super::slots::{History, Judged, STRIP};
 use crate::terminal::{self, PlainText};
 
@@ -40,9 +43,12 @@ pub(super) fn sort(explanations: &mut [Explanation]) {
 pub struct Listing {
     /// The worst first.
     cron_jobs: Vec<Entry>,
-    /// Why what their Namespaces say is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespaces_unread: Option<String>,
+    /// What keeps several of them from running, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    banners: Vec<String>,
+    /// What is not known of them.
+    #[serde(flatten)]
+    unread: Unread,
     #[serde(skip)]
     now: DateTime<Utc>,
 }
@@ -73,13 +79,26 @@ struct Entry {
     /// Since when it has had no success, if it fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_success: Option<NoSuccess>,
+    /// Since when it is not fine, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    /// With what the API server refuses its Jobs.
+    #[serde(skip)]
+    refusal: Option<Refusal>,
     /// The newest slots, the oldest first.
     #[serde(skip)]
     strip: String,
 }
 
 impl Entry {
-    fn new(explanation: Explanation, strip: String) -> Self {
+    /// What a banner may say of it.
+    fn concern(&self) -> Concern<'_> {
+        let (namespace, urgency, refusal) = (&*self.namespace, self.state.urgency(), self.refusal.as_ref());
+        Concern { namespace, in_charge: self.controller, urgency, refusal }
+    }
+
+    fn new(explanation: Explanation, strip: String, refusal: Option<Refusal>) -> Self {
+        let since = explanation.since();
         let is_blocked = explanation.state.urgency() == Urgency::Blocked;
         let (last_run, last_outcome) = explanation.last_run.map(|run| (run.time, run.outcome)).unzip();
         Self {
@@ -89,6 +108,8 @@ impl Entry {
             state: explanation.state,
             next_run: explanation.next_run.map(|run| run.time).filter(|_| !explanation.by_schedule.is_held()),
             no_success: explanation.no_success,
+            since,
+            refusal,
             strip,
             last_run,
             last_outcome,
@@ -104,14 +125,29 @@ pub fn listing(known: &[Known], local: Zone, now: DateTime<Utc>) -> Listing {
     let entry = |known: &Known| {
         let history = History::new(known, local, now);
         let strip = history.newest(STRIP).iter().map(Judged::letter).collect();
-        Entry::new(history.explanation, strip)
+        let refusal = Refusal::of(&history.explanation, &known.facts);
+        Entry::new(history.explanation, strip, refusal)
     };
     let mut cron_jobs: Vec<Entry> = known.iter().map(entry).collect();
     cron_jobs.sort_by(|a, b| {
         let key = |entry: &Entry| entry.state.urgency();
         key(a).cmp(&key(b)).then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
     });
-    Listing { cron_jobs, namespaces_unread: cluster::namespaces_unread(known), now }
+    let (banners, unread) = (banners_of(&cron_jobs, known, now), Unread::of(known));
+    Listing { cron_jobs, banners, unread, now }
+}
+
+/// What keeps several CronJobs from running, in sentences.
+fn banners_of(cron_jobs: &[Entry], known: &[Known], now: DateTime<Utc>) -> Vec<String> {
+    let of = |known: &Known| {
+        let Facts { cron_job, in_charge, lease, .. } = &known.facts;
+        ((cron_job.name.namespace.to_string(), *in_charge as u8), lease.clone())
+    };
+    let leases: HashMap<(String, u8), Option<ControllerLease>> = known.iter().map(of).collect();
+    let lease = |namespace: &str, in_charge: InCharge| leases.get(&(namespace.to_owned(), in_charge as u8))?.clone();
+    let are_read = known.iter().all(|known| known.facts.leases_unread.is_none());
+    let banners = banners(cron_jobs.iter().map(Entry::concern), are_read.then_some(&lease), now);
+    banners.into_iter().map(|banner| banner.text).collect()
 }
 
 impl Listing {
@@ -135,6 +171,7 @@ impl Listing {
                 } else {
                     some_of(entry.blocked_by.iter().cloned(), entry.blocked_by.len())
                 },
+                entry.since.clone().unwrap_or_else(none),
                 entry.strip.clone(),
             ]
         };
@@ -146,7 +183,7 @@ impl Listing {
         match screen.filter(|_| format == Format::Table && !self.cron_jobs.is_empty()) {
             Some(screen) => {
                 let urgencies: Vec<Urgency> = self.cron_jobs.iter().map(|entry| entry.state.urgency()).collect();
-                table::on_screen(self.rows(), &urgencies, self.namespaces_unread.as_deref(), screen)
+                table::on_screen(self.rows(), &urgencies, &self.unread.lines(), &self.banners, screen)
             }
             None => render(self, format),
         }
@@ -161,7 +198,7 @@ impl Report for Listing {
         let mut rows = self.rows();
         rows.insert(0, table::COLUMNS.map(str::to_owned));
         let mut lines = terminal::columns(&rows);
-        lines.extend(self.namespaces_unread.as_deref().map(unread));
+        lines.extend(self.unread.lines().into_iter().chain(self.banners.iter().cloned()));
         lines
     }
 }
@@ -189,10 +226,11 @@ pub fn fitting(report: &impl Report, format: Format, screen: Option<Screen>) -> 
     }
 }
 
-/// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false.
+/// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false. While the cluster
+/// cannot be read, that is said once.
 ///
 /// # Errors
-/// When the cluster cannot be read.
+/// When the cluster cannot be read at first.
 pub async fn watch(
     scope: &Scope,
     flags: &ControllerFlags,
@@ -202,12 +240,28 @@ pub async fn watch(
     print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<(), CliError> {
     let (client, namespace) = scope.connect().await?;
-    let mut before = None;
+    let (mut before, mut read_at, mut is_lost) = (None, None, false);
     loop {
-        let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
-        let listing = listing(&known, flags.zone, cluster::now(&client, clock).await);
+        let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await;
+        let known = match (known, read_at) {
+            (Ok(known), _) => known,
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(since)) => {
+                let lost = outage(since, &error.to_string(), flags.zone);
+                if !is_lost && format == Format::Table && !print(&PlainText::lines([lost])) {
+                    return Ok(());
+                }
+                is_lost = true;
+                tokio::time::sleep(PERIOD).await;
+                continue;
+            }
+        };
+        let now = cluster::now(&client, clock).await;
+        let listing = listing(&known, flags.zone, now);
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
-        if before.as_ref() != Some(&seen) {
+        let was_lost = std::mem::take(&mut is_lost);
+        read_at = Some(now);
+        if before.as_ref() != Some(&seen) || was_lost {
             let is_separated = before.is_none() || format != Format::Table || print(&PlainText::lines([""]));
             if !is_separated || !print(&listing.shown(format, screen)) {
                 return Ok(());

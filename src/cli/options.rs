@@ -26,7 +26,7 @@ use super::dispatch::{Invocation, no_command};
 use super::kubectl::Program;
 use super::next::cron_jobs::Given;
 use super::output::Format;
-use super::{Command, next, pages};
+use super::{Command, hints, next, pages};
 use crate::api::ControllerKind;
 #[cfg(feature = "dev")]
 use crate::api::policy::Spread;
@@ -440,7 +440,8 @@ fn next(raw: Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
     };
     let parsed = text.and_then(|text| {
         let schedule = Schedule::parse_standard(text, zone.unwrap_or_default());
-        let schedule = schedule.map_err(|error| format!("SCHEDULE: {text:?} is not a schedule: {error}"));
+        let schedule =
+            schedule.map_err(|error| hints::with(format!("SCHEDULE: {text:?} is not a schedule: {error}"), text));
         Some((text.to_owned(), faults.record(schedule)?))
     });
     let count = faults.whole("count", &raw.count, 1..=10_000);

@@ -43,7 +43,7 @@ fn words_of_objects_in_a_cluster_are_plain_in_every_format() {
             }
         }
         let table = render(&listing, Format::Table);
-        assert_eq!(table.lines().count(), 3, "{name}: {}", &*table);
+        assert_eq!(table.lines().count(), 4, "{name}: {}", &*table);
     }
 }
 

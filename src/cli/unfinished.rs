@@ -1,18 +1,27 @@
-//! Why a Job has not ended, where that shows in the Job or in its Pods.
+//! Why a Job has not ended, where that shows in the Job, in its Pods, or in the Events of a Pod that does not start.
 //!
-//! Guarantee: nothing is said of a Job whose containers run. Of several reasons the first that keeps the others from mattering is
-//! given, with the command that shows more. Pure, except for [`read`].
+//! Guarantees: nothing is said of a Job whose containers run. Of several reasons the first that keeps the others from mattering is
+//! given, with the command that shows more. A Pod that is about to start is said to be late only if a Warning says why, or after a
+//! minute. Pods that cannot be read are said. Pure, except for [`read`].
 
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::batch::v1 as batch;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use kube::Client;
 use serde::Serialize;
 
-use super::explain::read::list;
+use super::cluster::by_object;
+use super::explain::read::{Said, list};
+use super::output::stretch;
 use crate::api::ControllerKind;
 
 /// The field manager of the Job controller in kube-controller-manager.
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+
+/// For so long a Pod may be about to start.
+const STARTS_WITHIN: TimeDelta = TimeDelta::seconds(60);
+/// The reasons of a container that is about to start.
+const ABOUT_TO_START: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// What keeps a Job from ending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,18 +33,49 @@ pub struct Unfinished {
     why: String,
     /// The command that shows more.
     command: String,
+    /// Whether it is only that the Pods cannot be read.
+    #[serde(skip)]
+    pub(super) is_unread: bool,
+}
+
+/// A Job and its Pods, or why they cannot be read.
+pub(super) struct WithPods {
+    pub job: batch::Job,
+    pub pods: Result<Vec<Pod>, String>,
 }
 
 impl Unfinished {
-    /// What keeps the Job from ending, from the Job and its Pods. `noun` is what kubectl calls it.
-    fn of(noun: &str, job: &batch::Job, pods: &[Pod]) -> Option<Self> {
+    /// What keeps the Job from ending, from the Job and its Pods. `noun` is what kubectl calls it, and `why_late` says of a Pod that
+    /// is about to start why it does not.
+    fn of(noun: &str, found: &WithPods, why_late: Option<&Late>) -> Option<Self> {
+        let job = &found.job;
         let name = job.metadata.name.clone().unwrap_or_default();
         let namespace = job.metadata.namespace.clone().unwrap_or_default();
-        let own = |why: String| (why, format!("{noun} {name}"));
-        let without = || pods.iter().all(has_ended).then(|| "It has no Pod that runs or waits.".to_owned());
-        let of_pods = || pods.iter().filter(|pod| !has_ended(pod)).find_map(of_pod);
-        let (why, what) = of_job(job).map(own).or_else(of_pods).or_else(|| without().map(own))?;
-        Some(Self { job: name, why, command: format!("kubectl describe -n {namespace} {what}") })
+        let describe = |what: &str| format!("kubectl describe -n {namespace} {what}");
+        let own = |why: String| (why, describe(&format!("{noun} {name}")), false);
+        let (why, command, is_unread) = of_job(job).map(own).or_else(|| match &found.pods {
+            Err(error) => {
+                let why = format!(
+                    "Its Pods cannot be read, so it is not known what it does: {}.",
+                    error.trim_end_matches('.')
+                );
+                Some((why, format!("kubectl auth can-i list pods -n {namespace}"), true))
+            }
+            Ok(pods) => {
+                let left = || pods.iter().filter(|pod| !has_ended(pod));
+                let late = || left().find_map(|pod| late(pod, why_late?));
+                let of_pods = left().find_map(of_pod).or_else(late);
+                let none = || (left().count() == 0).then(|| own("It has no Pod that runs or waits.".to_owned()));
+                of_pods.map(|(why, what)| (why, describe(&what), false)).or_else(none)
+            }
+        })?;
+        Some(Self { job: name, why, command, is_unread })
+    }
+
+    /// The same with flags that choose the cluster, each after a space, behind its command.
+    #[must_use]
+    pub(super) fn with_flags(self, flags: &str) -> Self {
+        Self { command: self.command + flags, ..self }
     }
 
     /// As lines below what it explains.
@@ -44,15 +84,26 @@ impl Unfinished {
     }
 }
 
-/// Reads a Job and its Pods, or a Pod that is its own; `None` if that cannot be read, or if nothing keeps it from ending.
+/// Reads a Job and its Pods, or a Pod that is its own; `None` if the Job cannot be read, or if nothing keeps it from ending. Without
+/// the time, a Pod that is about to start is late only if a Warning says so.
 pub(super) async fn read(
     client: &Client,
     controller_kind: ControllerKind,
     namespace: &str,
     job: &str,
+    now: Option<DateTime<Utc>>,
 ) -> Option<Unfinished> {
-    let (job, pods) = read_with_pods(client, controller_kind, namespace, job).await?;
-    Unfinished::of(&controller_kind.child.kind.to_ascii_lowercase(), &job, &pods)
+    let found = read_with_pods(client, controller_kind, namespace, job).await?;
+    let noun = controller_kind.child.kind.to_ascii_lowercase();
+    if let Some(unfinished) = Unfinished::of(&noun, &found, None) {
+        return Some(unfinished);
+    }
+    let pods = found.pods.iter().flatten();
+    let pod = pods.filter(|pod| !has_ended(pod)).find(|pod| about_to_start(pod).is_some())?;
+    let about = format!("&fieldSelector=involvedObject.uid={}", pod.metadata.uid.as_deref()?);
+    let events = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await.unwrap_or_default();
+    let (events, warnings) = by_object(events).into_values().next().unwrap_or_default();
+    Unfinished::of(&noun, &found, Some(&Late { events, warnings, now }))
 }
 
 /// A Job and its Pods. A Pod that is its own counts as a Job of its name with one Pod.
@@ -61,7 +112,7 @@ pub(super) async fn read_with_pods(
     controller_kind: ControllerKind,
     namespace: &str,
     job: &str,
-) -> Option<(batch::Job, Vec<Pod>)> {
+) -> Option<WithPods> {
     let child = controller_kind.child;
     // By a list, which is the only right that the page asks for.
     let found =
@@ -71,13 +122,13 @@ pub(super) async fn read_with_pods(
         return Some(as_job(serde_json::from_str(text).ok()?));
     }
     let selector = format!("&labelSelector=batch.kubernetes.io/job-name%3D{job}");
-    let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &selector).await.ok()?;
-    let pods = pods.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    Some((serde_json::from_str(text).ok()?, pods))
+    let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &selector).await;
+    let pods = pods.map(|pods| pods.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect());
+    Some(WithPods { job: serde_json::from_str(text).ok()?, pods: pods.map_err(|error| error.to_string()) })
 }
 
-fn as_job(pod: Pod) -> (batch::Job, Vec<Pod>) {
-    (batch::Job { metadata: pod.metadata.clone(), ..batch::Job::default() }, vec![pod])
+fn as_job(pod: Pod) -> WithPods {
+    WithPods { job: batch::Job { metadata: pod.metadata.clone(), ..batch::Job::default() }, pods: Ok(vec![pod]) }
 }
 
 /// What in the Job itself keeps it from ending.
@@ -108,10 +159,10 @@ fn has_ended(pod: &Pod) -> bool {
 fn of_pod(pod: &Pod) -> Option<(String, String)> {
     let name = pod.metadata.name.clone().unwrap_or_default();
     let status = pod.status.clone().unwrap_or_default();
-    let conditions = status.conditions.unwrap_or_default();
-    let unscheduled = conditions.iter().find(|one| one.type_ == "PodScheduled" && one.status == "False");
+    let mut conditions = status.conditions.iter().flatten();
+    let unscheduled = conditions.find(|one| one.type_ == "PodScheduled" && one.status == "False");
     let mains = status.container_statuses.as_deref().unwrap_or_default();
-    let mut containers = status.init_container_statuses.iter().flatten().chain(mains);
+    let mut containers = all_containers(&status);
     let why = if pod.metadata.deletion_timestamp.is_some() {
         format!("Pod {name} is being deleted, and its node has not ended it yet.")
     } else if let Some(unscheduled) = unscheduled {
@@ -127,11 +178,62 @@ fn of_pod(pod: &Pod) -> Option<(String, String)> {
     Some((why, format!("pod {name}")))
 }
 
+/// The Events about a Pod that is about to start, newest first, the Warnings among them, and the time, if it is known.
+struct Late {
+    events: Vec<Said>,
+    warnings: Vec<Said>,
+    now: Option<DateTime<Utc>>,
+}
+
+/// What a Pod is doing that has a node, or waits for a scheduler, and of which no container has begun.
+fn about_to_start(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Pending"))?;
+    let mut statuses = all_containers(status);
+    let has_begun = |status: &ContainerStatus| {
+        status.state.as_ref().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+    };
+    if statuses.clone().any(has_begun) {
+        return None;
+    }
+    let waits =
+        statuses.find_map(|status| Some((&status.name, status.state.as_ref()?.waiting.as_ref()?.reason.as_ref()?)));
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    Some(match (waits, node) {
+        (Some((container, reason)), _) => format!("container {container} waits: {reason}"),
+        (None, Some(node)) => format!("node {node} has not begun with it"),
+        (None, None) => "no scheduler has given it a node".to_owned(),
+    })
+}
+
+/// Why a Pod that is about to start does not, and what to describe.
+fn late(pod: &Pod, Late { events, warnings, now }: &Late) -> Option<(String, String)> {
+    let doing = about_to_start(pod)?;
+    let name = pod.metadata.name.clone().unwrap_or_default();
+    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
+    let begun = started.or(pod.metadata.creation_timestamp.as_ref());
+    let begun = begun.and_then(|time| DateTime::from_timestamp(time.0.as_second(), 0));
+    let since = now.zip(begun).map(|(now, begun)| now - begun).filter(|since| *since > STARTS_WITHIN);
+    let newest = events.first().filter(|newest| newest.reason != "Scheduled");
+    // One of the scheduler is over once there is a node.
+    let warning = warnings.iter().find(|said| said.reason != "FailedScheduling");
+    let said = warning.or(newest.filter(|_| since.is_some()));
+    let since = since.map(|since| format!(", for {}", stretch(since))).unwrap_or_default();
+    let why = match said {
+        Some(said) => format!("Pod {name}, {doing}{since}: {}{}", said.reason, end_of(&said.message)),
+        None if !since.is_empty() => format!("Pod {name}, {doing}{since}, and no Event says why."),
+        None => return None,
+    };
+    Some((why, format!("pod {name}")))
+}
+
+fn all_containers(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> + Clone {
+    status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten())
+}
+
 /// Why a container does not start, unless it is about to.
 fn waiting(status: &ContainerStatus) -> Option<String> {
     let waiting = status.state.as_ref()?.waiting.as_ref()?;
-    let reason =
-        waiting.reason.as_deref().filter(|reason| !matches!(*reason, "ContainerCreating" | "PodInitializing"))?;
+    let reason = waiting.reason.as_deref().filter(|reason| !ABOUT_TO_START.contains(reason))?;
     let message = waiting.message.as_deref().unwrap_or_default();
     Some(format!("container {} waits: {reason}{}", status.name, end_of(message)))
 }

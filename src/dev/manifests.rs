@@ -6,6 +6,7 @@
 
 mod documents;
 mod json;
+pub(crate) mod near_kinds;
 mod scalars;
 mod text;
 mod yaml;
@@ -321,7 +322,12 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
     for manifest in manifests {
         let Some(target) = Target::new(&server.resources(), &manifest.object) else {
             let (kind, api_version) = (&manifest.object["kind"], &manifest.object["apiVersion"]);
-            warn!(place = %manifest.place, %kind, %api_version, "skipped an object of a kind that this cluster does not serve");
+            match meant(&manifest.object) {
+                Some(hint) => warn!(place = %manifest.place, "skipped an object: {hint}"),
+                None => {
+                    warn!(place = %manifest.place, %kind, %api_version, "skipped an object of a kind that this cluster does not serve");
+                }
+            }
             continue;
         };
         let is_definition = manifest.object["kind"] == "CustomResourceDefinition";
@@ -338,6 +344,12 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
         }
     }
     Ok(())
+}
+
+/// Which kind is probably meant by that of an object, as `check` says it.
+fn meant(object: &Value) -> Option<String> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    near_kinds::judge(text("apiVersion"), text("kind")).map(|(_, message)| message)
 }
 
 /// Makes a namespace that no manifest defines. A refusal is told with the object that is in it.

@@ -26,7 +26,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
-use super::banners::{Banner, banners};
 use super::connection::Outage;
 use super::detail::detail;
 use super::groups::{By, label_keys};
@@ -39,6 +38,7 @@ use super::timeline::{Line, line};
 use crate::api::ObjectName;
 use crate::api::batch_v1::CronJob;
 use crate::api::policy::{SPREAD, Spread};
+use crate::cli::banners::{Banner, banners};
 use crate::cli::cluster::Known;
 use crate::cli::list::next_hour::NextHour;
 use crate::cli::list::night::Night;
@@ -196,7 +196,11 @@ impl Api {
             states: STATES.iter().map(|(name, filter)| (*name, count(*filter))).collect(),
             unknown: if model.rows.is_empty() { Vec::new() } else { selection.unknown(&model) },
             label_keys: label_keys(&model),
-            banners: banners(&model, self.board.source.lease_finder().as_ref(), now),
+            banners: banners(
+                model.rows.values().map(|row| row.concern()),
+                self.board.source.lease_finder().as_ref(),
+                now,
+            ),
             namespaces,
             time_zone: self.board.zone.name(),
         })

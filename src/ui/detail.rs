@@ -90,6 +90,7 @@ pub async fn detail(board: &Board, name: &ObjectName) -> Option<Detail> {
     let effect = effect(&known.facts, board.zone, board.zone, now);
     let Known { facts, events } = known;
     let jobs = runs(board, &watched);
+    explanation.shell = board.shell.clone();
     if let Some(client) = board.source.client() {
         explanation.read_failure(client, ControllerKind::CronJob).await;
         explanation.read_unfinished(client, ControllerKind::CronJob).await;

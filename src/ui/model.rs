@@ -18,12 +18,12 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::banners::Refusal;
 use super::connection::Outage;
 use super::objects::{About, WatchedCronJob};
 use super::source::Source;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
+use crate::cli::banners::{Concern, Refusal};
 pub use crate::cli::explain::Shell;
 use crate::cli::explain::{Case, Explanation, InCharge, NoSuccess, State, Urgency};
 use crate::cli::forecast::Durations;
@@ -100,6 +100,14 @@ pub struct Row {
     /// When time changes the words.
     #[serde(skip)]
     until: DateTime<Utc>,
+}
+
+impl Row {
+    /// What a banner may say of it.
+    pub fn concern(&self) -> Concern<'_> {
+        let Self { namespace, in_charge, urgency, refusal, .. } = self;
+        Concern { namespace, in_charge: *in_charge, urgency: *urgency, refusal: refusal.as_ref() }
+    }
 }
 
 /// The next run.

@@ -33,7 +33,7 @@ use crate::cli::explain::lease::ControllerLease;
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::{Said, ended_runs, lease_at, lease_of, list, list_leases};
 use crate::cli::explain::watched::Watched;
-use crate::cli::explain::{Case, Facts, InCharge};
+use crate::cli::explain::{Case, Facts, InCharge, leases_unread};
 use crate::cli::next::manifests;
 use crate::cli::restrictions::{Restrictions, unread};
 use crate::yaml;
@@ -284,8 +284,16 @@ impl Source {
         let namespace_unread = self.restrictions.read().unread.clone();
         let events: Vec<Said> = said(&|_| true);
         let ended = ended_runs(&events);
-        let facts =
-            Facts { cron_job: Arc::clone(&cron_job), in_charge, jobs, warnings, ended, lease, namespace_unread };
+        let facts = Facts {
+            cron_job: Arc::clone(&cron_job),
+            in_charge,
+            jobs,
+            warnings,
+            ended,
+            lease,
+            leases_unread: None,
+            namespace_unread,
+        };
         let mut known = Known { facts, events };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
         let taken = taken.filter(|taken| !taken.job.is_child_of(&cron_job));
@@ -339,12 +347,7 @@ impl Source {
         loop {
             let found = list_leases(client).await;
             let restrictions = Restrictions::read(client, self.namespace.as_deref()).await;
-            self.note(
-                "Lease",
-                found.as_ref().err().map(|error| {
-                    format!("Leases cannot be read, so it does not show whether a controller runs: {error}.")
-                }),
-            );
+            self.note("Lease", found.as_ref().err().map(|error| format!("{}.", leases_unread(&error.to_string()))));
             self.note("Namespace", restrictions.unread.as_deref().map(|error| format!("{}.", unread(error))));
             let is_read = found.is_ok();
             let before = self.leases.read().clone().unwrap_or_default();

@@ -72,6 +72,7 @@ pub fn reports(input: &[u8]) {
         warnings: Ok(events.clone()),
         ended: Vec::new(),
         lease: None,
+        leases_unread: None,
         namespace_unread: None,
     };
     let (cron_job, question) = (

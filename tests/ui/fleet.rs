@@ -82,12 +82,13 @@ fn night_of_the_fleet_answers_an_operator() {
         browser.wait_for("the rows", &format!("{NAMES}.includes('charge-cards')"));
         // What is broken, the worst first; and what concerns several at once.
         let names = browser.eval(NAMES);
-        let broken: Vec<&str> = names.as_array().unwrap().iter().take(8).map(|name| name.as_str().unwrap()).collect();
+        let broken: Vec<&str> = names.as_array().unwrap().iter().take(9).map(|name| name.as_str().unwrap()).collect();
         let mut sorted = broken.clone();
         sorted.sort_unstable();
         let expected = [
             "charge-cards",
             "export-orders",
+            "import-catalog",
             "invoices",
             "payouts",
             "rebuild-search-index",
@@ -95,7 +96,7 @@ fn night_of_the_fleet_answers_an_operator() {
             "rotate-certs",
             "send-reminders",
         ];
-        assert_eq!((&broken[..2], &sorted[..]), (&["invoices", "payouts"][..], &expected[..]));
+        assert_eq!((&broken[..3], &sorted[..]), (&["invoices", "payouts", "import-catalog"][..], &expected[..]));
         browser.wait_for_text(
             "The API server refuses the Jobs of 2 CronJobs of namespace payments: admission webhook \"guard.payments.example\" denied the \
              request: quota service unreachable.",
@@ -114,6 +115,7 @@ fn night_of_the_fleet_answers_an_operator() {
             ("charge-cards", &["Failing", "No success for 10h"][..]),
             ("export-orders", &["Failing", "No success for 1d"]),
             ("invoices", &["Overdue", "2h1"]),
+            ("import-catalog", &["Missed", "The last 2 runs were missed"]),
             ("rebuild-search-index", &["Blocked", "has been running for 4h1"]),
             ("rotate-certs", &["Never runs"]),
         ] {
@@ -171,11 +173,14 @@ fn keys_act_on_the_cron_job_that_was_chosen_wherever_the_focus_is() {
     with_fleet(|fleet| {
         let Fleet { site, browser, .. } = &fleet;
         browser.goto(&site.at("?state=overdue"));
-        browser.wait_for("two rows", &format!("{NAMES}.join() === 'invoices,payouts' && {ACTIVE} === 'invoices'"));
+        browser.wait_for(
+            "three rows",
+            &format!("{NAMES}.join() === 'invoices,payouts,import-catalog' && {ACTIVE} === 'invoices'"),
+        );
         browser.press(&["j"]);
         browser.wait_for("the second", &format!("{ACTIVE} === 'payouts'"));
         fleet.delete("/apis/batch/v1/namespaces/payments/cronjobs/invoices");
-        browser.wait_for("one row", &format!("{NAMES}.join() === 'payouts' && {ACTIVE} === 'payouts'"));
+        browser.wait_for("two rows", &format!("{NAMES}.join() === 'payouts,import-catalog' && {ACTIVE} === 'payouts'"));
         browser.press(&["Enter"]);
         browser.wait_for(
             "the one that was chosen",
@@ -294,6 +299,53 @@ fn slots_tell_their_reasons_to_the_keyboard_and_the_map_marks_now() {
 }
 
 /// Makes the pictures of docs/ui.md, and in target/pictures those of every view, for a look.
+/// Each state in the table and each kind of slot in it, with what shows it beside its colour: a sign and a word, and a shape. A slot that
+/// is due and one that waits have the same shape, in the same colour.
+const WITHOUT_COLOUR: &str = "(() => {
+  const states = [...document.querySelectorAll('.rows .row')].map((row) => [row.querySelector('.state .state').className, row.querySelector('.state .state').innerText.replace(/\\s+/g, ' ')]);
+  const shape = (cell) => [...cell.children].filter((part) => part.tagName !== 'title' && !part.matches('.hit')).map((part) => {
+    const style = getComputedStyle(part);
+    const fill = style.fill === 'none' || style.fill === 'transparent' ? 'none' : style.fill.startsWith('url') ? 'hatch' : 'full';
+    const low = part.tagName === 'rect' && Number(part.getAttribute('height')) <= 3;
+    return [part.tagName, (part.getAttribute('d') ?? '').replace(/M[\\d.\\s-]+/g, 'M'), part.getAttribute('r') ?? '', fill, low].join();
+  }).join(' ');
+  const kind = (cell) => [...cell.classList].filter((one) => one !== 'cell-of' && one !== 'job').join().replace('due', 'waits');
+  const cells = [...document.querySelectorAll('.rows .cell-of')].map((cell) => [kind(cell), shape(cell)]);
+  const unique = (pairs) => [...new Map(pairs.map((pair) => [pair.join('|'), pair])).values()];
+  return [unique(states), unique(cells)];
+})()";
+
+#[test]
+fn states_and_slots_differ_without_their_colours() {
+    with_fleet(|Fleet { site, browser, .. }| {
+        browser.size(1400, 2600);
+        browser.goto(&site.at("?zone=Europe/Berlin"));
+        browser.wait_for("the strips", "document.querySelectorAll('.rows .cell-of').length > 200");
+        let found = browser.eval(WITHOUT_COLOUR);
+        let pairs = |at: usize| -> Vec<(String, String)> {
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            found[at].as_array().unwrap().iter().map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
+        };
+        // A sign belongs to one urgency, and a word to one sign.
+        let states = pairs(0);
+        let sign = |text: &str| text.split(' ').next().unwrap().to_owned();
+        for (urgency, text) in &states {
+            for (other, of_other) in &states {
+                assert_eq!(urgency == other, sign(text) == sign(of_other), "{text} and {of_other}: {states:?}");
+            }
+        }
+        // A shape belongs to one kind of slot.
+        let cells = pairs(1);
+        for (kind, shape) in &cells {
+            let others: Vec<_> = cells.iter().filter(|(other, of_other)| other != kind && of_other == shape).collect();
+            assert!(!shape.is_empty() && others.is_empty(), "{kind}: {shape}, and {others:?}");
+        }
+        let kinds: std::collections::BTreeSet<&String> = cells.iter().map(|(kind, _)| kind).collect();
+        assert!(states.len() >= 7 && kinds.len() >= 6, "{states:?} {kinds:?}");
+        println!("{} states and {} kinds of slots differ without colour", states.len(), kinds.len());
+    });
+}
+
 #[test]
 #[ignore = "makes pictures, in a minute: make ui-pictures"]
 fn pictures() {

@@ -6,9 +6,9 @@
 //!
 //! Guarantee: nothing is said of a schedule that they take as Kubernetes does. Pure.
 
-use super::hints::number;
 use super::mistakes::{SCHEDULE, fields, is_star};
 use super::{Code, Fault};
+use crate::cli::hints::number;
 
 /// The smallest and the greatest number of each field in go-cron. Its Sunday is 0 and 7.
 const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)];

@@ -1,17 +1,17 @@
 //! Splits a document into objects and validates each as an API server does.
 //!
 //! Guarantees: a batch/v1 CronJob passes the steps of a create on the embedded server. Unknown fields are refused, as
-//! kubectl requests. An object of the other kinds is validated by its definition, and its schedule by the controller's
-//! own parser. Pure.
+//! kubectl requests. An object of the other kinds with a schedule is validated by its definition, and its schedule by the
+//! controller's own parser. A configuration of webhooks is judged as the embedded server judges it. Pure.
 
 use apimachinery::field::invalid_field;
 use apiserver::{Resource, kinds};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::{Code, Fault, near_kinds};
+use super::{Code, Fault};
 use crate::api::{ControllerKind, crd};
-use crate::dev::manifests::{Content, Document, Place, YamlError};
+use crate::dev::manifests::{Content, Document, Place, YamlError, near_kinds};
 
 /// The kind of an object.
 pub(super) enum Kind {
@@ -64,7 +64,10 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
                 format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
             Err(Fault::error(Code::NoKind, "apiVersion", message))
         }
-        None => near_kinds::judge(api_version, kind).map_or(Ok(Kind::Other), Err),
+        None => match near_kinds::judge(api_version, kind) {
+            Some((field, message)) => Err(Fault::error(Code::NoKind, field, message)),
+            None => Ok(Kind::Other),
+        },
     }
 }
 
@@ -93,6 +96,17 @@ impl Served {
             resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
         };
         let Some(resource) = self.0.iter().find(is_meant) else { return Vec::new() };
+        let webhook = schedule_fault(controller_kind, object);
+        Self::judge_as(resource, object).into_iter().chain(webhook).collect()
+    }
+
+    /// All errors of a configuration of webhooks; of other kinds without a schedule nothing is said.
+    pub fn judge_webhooks(&self, object: &Value) -> Vec<Fault> {
+        let is_meant = |resource: &&Resource| resource.kind.ends_with("WebhookConfiguration");
+        self.resource_of(object).filter(is_meant).map(|resource| Self::judge_as(resource, object)).unwrap_or_default()
+    }
+
+    fn judge_as(resource: &Resource, object: &Value) -> Vec<Fault> {
         let judgement = match apiserver::judge_new(resource, object) {
             Ok(judgement) => judgement,
             Err(wrong) => {
@@ -111,8 +125,7 @@ impl Served {
             Some((field, message)) if is_field(field) => Fault::warning(Code::ServerWarning, field, message),
             _ => Fault::warning(Code::ServerWarning, "", warning),
         });
-        let webhook = schedule_fault(controller_kind, object);
-        unknown.chain(refused).chain(warned).chain(webhook).collect()
+        unknown.chain(refused).chain(warned).collect()
     }
 }
 

@@ -6,9 +6,9 @@ use chrono::{DateTime, Datelike, Months, Utc};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::hints::{FIELDS, number};
 use super::{Code, Fault, concurrency, policies};
 use crate::api::manage::MANAGED_ANNOTATION;
+use crate::cli::hints::{FIELDS, number};
 use crate::cli::output::count;
 use crate::cli::words::joined;
 

@@ -1,4 +1,4 @@
-//! Files of a directory that are no manifests by themselves: patches of kustomize, templates of Helm, and files of other tools.
+//! Files of a directory that are no manifests by themselves: patches of kustomize, templates, and files of other tools.
 //!
 //! Guarantees: only files that were found in a directory are left out; a file that the command line names is always checked. A
 //! file with a whole manifest is left out only if a kustomization names it as a patch, if it is a template, or if a kind with a
@@ -11,10 +11,10 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Source, near_kinds};
+use super::Source;
 use crate::api::ControllerKind;
 use crate::cli::output::count;
-use crate::dev::manifests::{self, Document, documents};
+use crate::dev::manifests::{self, Document, documents, near_kinds};
 use crate::options::PROGRAM;
 use crate::terminal::path_text;
 
@@ -40,8 +40,9 @@ pub(super) struct Unrendered {
     #[serde(skip)]
     tool: Tool,
     files: Vec<String>,
-    /// The command that renders them.
-    command: String,
+    /// The command that renders them, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +50,24 @@ pub(super) enum Tool {
     Kustomize,
     Helm,
     Flux,
+    Helmfile,
+    Jinja,
+    /// A template of which it does not show what renders it.
+    Unknown,
+}
+
+impl Tool {
+    /// What one of its files is, and what several are.
+    fn noun(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Kustomize => ("a patch of kustomize", "patches of kustomize"),
+            Self::Helm => ("a template of Helm", "templates of Helm"),
+            Self::Flux => ("a manifest with variables of Flux", "manifests with variables of Flux"),
+            Self::Helmfile => ("a template of helmfile", "templates of helmfile"),
+            Self::Jinja => ("a template of Jinja", "templates of Jinja"),
+            Self::Unknown => ("a template", "templates"),
+        }
+    }
 }
 
 impl LeftOut {
@@ -60,16 +79,22 @@ impl LeftOut {
     /// A line for each command that renders something for `reader`, a subcommand.
     pub(crate) fn lines(&self, reader: &str) -> impl Iterator<Item = String> {
         self.unrendered.iter().map(move |Unrendered { tool, files, command }| {
-            let what = match (tool, files.len()) {
-                (Tool::Kustomize, 1) => "a patch of kustomize is".to_owned(),
-                (Tool::Helm, 1) => "a template of Helm is".to_owned(),
-                (Tool::Flux, 1) => "a manifest with variables of Flux is".to_owned(),
-                (Tool::Kustomize, number) => format!("{number} patches of kustomize are"),
-                (Tool::Helm, number) => format!("{number} templates of Helm are"),
-                (Tool::Flux, number) => format!("{number} manifests with variables of Flux are"),
+            let (one, several) = tool.noun();
+            let what = match files.len() {
+                1 => format!("{one} is"),
+                number => format!("{number} {several} are"),
             };
             let first = files.first().map_or("", String::as_str);
-            format!("{first}: {what} not read alone; to {reader} the result: {command} | {PROGRAM} {reader} -f -")
+            match command {
+                Some(command) => {
+                    format!(
+                        "{first}: {what} not read alone; to {reader} the result: {command} | {PROGRAM} {reader} -f -"
+                    )
+                }
+                None => format!(
+                    "{first}: {what} not read alone; render it, and {reader} the result: {PROGRAM} {reader} -f -"
+                ),
+            }
         })
     }
 
@@ -91,7 +116,7 @@ pub fn part(paths: &[PathBuf], sources: Vec<Source>) -> (Vec<Source>, LeftOut) {
     let named: HashSet<String> = paths.iter().filter(is_named).map(text).collect();
     let mut directories = Directories::default();
     let (mut checked, mut files) = (Vec::new(), 0);
-    let mut unrendered: BTreeMap<(Tool, String), Vec<String>> = BTreeMap::new();
+    let mut unrendered: BTreeMap<(Tool, Option<String>), Vec<String>> = BTreeMap::new();
     for source in sources {
         let role = if named.contains(&source.file) { Role::Manifest } else { directories.role_of(&source) };
         match role {
@@ -109,8 +134,8 @@ enum Role {
     Manifest,
     /// Neither a manifest nor a part of one.
     Other,
-    /// A part of manifests that this command renders.
-    Unrendered(Tool, String),
+    /// A part of manifests that this command renders, if it is known.
+    Unrendered(Tool, Option<String>),
 }
 
 /// A directory as kustomize and Helm see it.
@@ -133,7 +158,7 @@ impl Directories {
         for above in file.ancestors().skip(1) {
             let directory = self.0.entry(above.to_owned()).or_insert_with(|| Directory::read(above));
             if directory.patches.contains(&file) {
-                return Role::Unrendered(Tool::Kustomize, format!("kubectl kustomize {}", argument(above)));
+                return Role::Unrendered(Tool::Kustomize, Some(format!("kubectl kustomize {}", argument(above))));
             }
             if directory.is_chart {
                 charts.push(above);
@@ -142,15 +167,21 @@ impl Directories {
         let is_in_templates = |chart: &&Path| file.strip_prefix(chart).is_ok_and(|path| path.starts_with("templates"));
         let is_template = source.text.contains("{{") && charts.first().is_some_and(is_in_templates);
         if is_template || is_template_alone(&source.text) {
+            let tool = if is_template { Tool::Helm } else { tool_of(&file, &source.text) };
             // A chart among the dependencies of another one is rendered with that.
-            let chart = charts.last().map_or_else(|| "CHART".to_owned(), |chart| argument(chart));
-            return Role::Unrendered(Tool::Helm, format!("helm template {chart}"));
+            let chart = || charts.last().map_or_else(|| "CHART".to_owned(), |chart| argument(chart));
+            let command = match tool {
+                Tool::Helm => Some(format!("helm template {}", chart())),
+                Tool::Helmfile => Some(format!("helmfile -f {} template", argument(&file))),
+                _ => None,
+            };
+            return Role::Unrendered(tool, command);
         }
         let is_description = charts.first().is_some_and(|chart| chart.join(CHART) == file);
         if is_description || is_no_manifest(&source.text) {
             Role::Other
         } else if has_variables(&source.text) {
-            Role::Unrendered(Tool::Flux, "flux envsubst < FILE".to_owned())
+            Role::Unrendered(Tool::Flux, Some("flux envsubst < FILE".to_owned()))
         } else {
             Role::Manifest
         }
@@ -179,12 +210,42 @@ fn patches(kustomization: &str) -> Vec<String> {
     texts.filter_map(|path| path.as_str().map(str::to_owned)).collect()
 }
 
+/// What only Helm's templates name.
+const OF_HELM: [&str; 7] = [".Values", ".Release.", ".Chart.", ".Capabilities.", ".Files.", "include \"", "define \""];
+
+/// What a file is that is not YAML because it is a template.
+pub(super) fn template(source: &Source) -> Option<&'static str> {
+    let has_begin = source.text.contains("{{") || source.text.contains("{%");
+    (has_begin && is_template_alone(&source.text)).then(|| tool_of(Path::new(&source.file), &source.text).noun().0)
+}
+
+/// The tool that renders a template that is in no chart's directory of templates.
+fn tool_of(file: &Path, text: &str) -> Tool {
+    let is_helmfile = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("helmfile."))
+        || file.extension().is_some_and(|extension| extension == "gotmpl")
+        || file.parent().is_some_and(|above| above.ends_with("helmfile.d"));
+    if is_helmfile || text.lines().any(|line| line == "releases:" || line == "helmfiles:") {
+        Tool::Helmfile
+    } else if OF_HELM.iter().any(|word| text.contains(word)) {
+        Tool::Helm
+    } else if is_of_jinja(text) {
+        Tool::Jinja
+    } else {
+        Tool::Unknown
+    }
+}
+
+/// Whether a text has a statement or a comment of Jinja.
+fn is_of_jinja(text: &str) -> bool {
+    ["{% ", "{%- ", "{# "].iter().any(|begin| text.contains(begin))
+}
+
 /// Whether a text is not YAML because it is a template.
 fn is_template_alone(text: &str) -> bool {
     let has_action = text.lines().any(|line| {
         let value = line.rsplit_once(": {{").map(|(key, _)| key);
-        line.trim_start().trim_start_matches("- ").starts_with("{{")
-            || value.is_some_and(|key| !key.contains(['"', '\'']))
+        let line = line.trim_start().trim_start_matches("- ");
+        line.starts_with("{{") || is_of_jinja(line) || value.is_some_and(|key| !key.contains(['"', '\'']))
     });
     has_action && documents(text).iter().any(|document| document.objects().is_err())
 }

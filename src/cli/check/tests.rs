@@ -720,3 +720,37 @@ fn report_without_cron_jobs_has_a_remark() {
         assert_eq!(found.as_ref().map(|(text, is_empty)| (text.as_str(), *is_empty)), want, "{sentence}");
     }
 }
+
+#[test]
+fn configurations_of_webhooks_are_judged_and_other_kinds_are_not() {
+    let webhooks = |more: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: w}}\nwebhooks:\n- \
+             name: a.example.com\n  {more}\n"
+        )
+    };
+    let rows: [(&str, String, &[&str]); 4] = [
+        ("a good one", webhooks("matchConditions: [{name: a, expression: \"true\"}]"), &[]),
+        (
+            "a bad selector",
+            webhooks("namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}"),
+            &[
+                "ValidatingWebhookConfiguration w: error: webhooks[0].namespaceSelector.matchExpressions[0].operator: Invalid value: \
+               \"Is\": not a valid selector operator",
+            ],
+        ),
+        (
+            "a condition that is not judged",
+            webhooks("matchConditions: [{name: a, expression: \"authorizer.path('/x').check('get').allowed()\"}]"),
+            &[
+                "ValidatingWebhookConfiguration w: warning: webhook \"a.example.com\": the condition \"a\" is not judged",
+            ],
+        ),
+        ("another kind", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: 1}\n".to_owned(), &[]),
+    ];
+    for (sentence, text, want) in rows {
+        let found = found(&text);
+        let same = found.len() == want.len() && found.iter().zip(want).all(|(found, want)| found.contains(want));
+        assert!(same, "{sentence}: {found:#?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Which runs are due, and since when.
 //!
-//! Guarantee: a run counts as overdue only where a sync would start it now, so nothing of the CronJob itself holds it. Pure.
+//! Guarantees: a run counts as overdue only where a sync would start it now, so nothing of the CronJob itself holds it. One counts as
+//! missed only if no Job kept it from starting, and no later edit is known that may have brought it. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Evaluation;
@@ -67,16 +68,60 @@ impl Case<'_> {
         self.schedule().map(|it| newest_starts(&Evaluation::of(it), from, until, most).into()).unwrap_or_default()
     }
 
-    /// When the oldest run became due that could start, or is blocked.
+    /// When the oldest run became due that could start, or is blocked, or was missed.
     pub(super) fn due_since(&self) -> Option<DateTime<Utc>> {
         let oldest = match self.sync.settlement.verdict {
             Verdict::Started { slot, .. } => self.startable(slot).first().copied(),
             Verdict::Skipped(Skip::Forbid(_) | Skip::NameTaken(_) | Skip::MaxConcurrent(_) | Skip::Replacing(_)) => {
                 self.slots_since_the_last().next()
             }
+            Verdict::Skipped(Skip::Deadline(slot)) if self.kept_until_too_late(slot).is_none() => {
+                return self.missed_since();
+            }
             _ => None,
         };
         oldest.map(|slot| self.cron_job.due(slot))
+    }
+
+    /// The run was not started before its deadline.
+    pub(super) fn too_late(&self, slot: DateTime<Utc>) -> (State, String) {
+        let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
+        let within = format!("within {seconds} s (spec.startingDeadlineSeconds)");
+        let (noun, at, then) = (self.noun(), self.moment(slot), "It waits for the next run.");
+        if let Some((job, rule)) = self.kept_until_too_late(slot) {
+            let why = format!("{noun} {job} ran, {rule}, and it did not end {within}");
+            return (State::Waiting, format!("The run of {at} was skipped: {why}. {then}"));
+        }
+        let missed = self.missed();
+        let what = match missed.as_slice() {
+            [first, .., _] => {
+                let number = if missed.len() > MANY { format!("more than {MANY}") } else { missed.len().to_string() };
+                format!("The last {number} runs were missed, those of {} to {at}: none started", self.moment(*first))
+            }
+            _ => format!("The run of {at} was missed: it did not start"),
+        };
+        let refused = self.missed_since().and_then(|since| self.facts.refused_since(since)).map(Said::refusal);
+        let refused =
+            refused.map(|refusal| format!(" The API server refuses the {noun}: {refusal}.")).unwrap_or_default();
+        let edited = self.cron_job.policies.as_ref().and_then(|policies| policies.edits().last_of_slots);
+        let is_older = edited.is_some_and(|edited| edited >= self.cron_job.due(slot));
+        let state = if is_older { State::Waiting } else { State::Missed };
+        (state, format!("{what} {within}.{refused} {then}"))
+    }
+
+    /// The newest runs that were not started before their deadline, oldest first, back to one that a Job kept from starting.
+    fn missed(&self) -> Vec<DateTime<Utc>> {
+        let (from, until) = (self.last_decided(), self.cron_job.nominal(self.now));
+        let slots = self.schedule().map(|it| newest_starts(&Evaluation::of(it), from, until, MANY + 1));
+        let newest = slots.into_iter().flatten().rev();
+        let mut missed: Vec<_> = newest.take_while(|slot| self.kept_until_too_late(*slot).is_none()).collect();
+        missed.reverse();
+        missed
+    }
+
+    /// When the first of the newest runs was due that were not started before their deadline.
+    fn missed_since(&self) -> Option<DateTime<Utc>> {
+        self.missed().first().map(|slot| self.cron_job.due(*slot))
     }
 
     /// A run that a sync would start now.

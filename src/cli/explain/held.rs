@@ -92,7 +92,7 @@ pub(in crate::cli) fn resumed(facts: &Facts, local: Zone, now: DateTime<Utc>) ->
     let resumed = Facts::of(Arc::new(cron_job), facts.in_charge, facts.jobs.clone());
     let case = Case::new(&resumed, local, now);
     let (state, why) = case.verdict();
-    let runs = matches!(state, State::Waiting | State::Starting | State::Overdue | State::BeingDeleted);
+    let runs = matches!(state, State::Waiting | State::Starting | State::Overdue | State::Missed | State::BeingDeleted);
     let then = case.what_follows(&case.sync);
     let passed_over = due.saturating_sub(usize::from(matches!(then, Resumption::Starts(_)))).min(MANY + 1);
     Resumed { held: (!runs).then_some(why), deleted: case.sync.replaced, then, passed_over }

@@ -3,8 +3,8 @@
 //! Guarantees: five reads (the CronJob, the children of its namespace, the Warnings about it, the leases, the Namespace) and no
 //! writes; the same again every two seconds while a run is awaited. A running Job and one that failed are read last, each with its
 //! Pods.
-//! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot
-//! be decoded is left out.
+//! Unreadable Events, leases and Pods are reported in the explanation, and none of them is a failure. A Job that cannot be decoded is
+//! left out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 
 use super::in_charge::InCharge;
 use super::lease::{ControllerLease, Leases};
-use super::{Explanation, Shell, cluster_flags, explain};
+use super::{Explanation, Shell, Urgency, cluster_flags, explain};
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
@@ -53,6 +53,8 @@ pub struct Facts {
     pub ended: Vec<EndedRun>,
     /// The lease of its controller; `None` if there is none or it could not be read.
     pub lease: Option<ControllerLease>,
+    /// Why the leases could not be read.
+    pub leases_unread: Option<String>,
     /// Why its Namespace could not be read; what that says is part of the CronJob otherwise.
     pub namespace_unread: Option<String>,
 }
@@ -61,7 +63,7 @@ impl Facts {
     /// Of a CronJob whose Events, Lease and Namespace do not matter.
     pub fn of(cron_job: Arc<CronJob>, in_charge: InCharge, jobs: Vec<Arc<Job>>) -> Self {
         let (warnings, ended) = (Ok(Vec::new()), Vec::new());
-        Self { cron_job, in_charge, jobs, warnings, ended, lease: None, namespace_unread: None }
+        Self { cron_job, in_charge, jobs, warnings, ended, lease: None, leases_unread: None, namespace_unread: None }
     }
 
     /// The newest Warning since then that says that the API server refused a Job.
@@ -217,20 +219,23 @@ pub async fn connect_and_explain(
         Some(limit) => await_run(look, limit).await?,
     };
     let mut explanation = explain(&facts, flags.zone, cluster::now(&client, clock).await);
-    explanation.read_unfinished(&client, target.controller_kind).await;
-    explanation.read_failure(&client, target.controller_kind).await;
     explanation.shell = Shell {
         program: Program::of(&std::env::args_os().next().unwrap_or_default()).said(),
         flags: cluster_flags(target.kubeconfig.as_deref(), target.context.as_deref()),
     };
+    explanation.read_unfinished(&client, target.controller_kind).await;
+    explanation.read_failure(&client, target.controller_kind).await;
     Ok((explanation, is_good))
 }
 
 impl Explanation {
-    /// Reads what keeps the first of its running Jobs from ending.
+    /// Reads what keeps the first of its running Jobs from ending. That its Pods cannot be read is said where it matters.
     pub(crate) async fn read_unfinished(&mut self, client: &Client, controller_kind: ControllerKind) {
         if let Some(job) = self.active.first() {
-            self.unfinished = unfinished::read(client, controller_kind, &self.namespace, &job.name).await;
+            let found = unfinished::read(client, controller_kind, &self.namespace, &job.name, Some(self.now)).await;
+            let matters = self.by_schedule.urgency() != Urgency::Fine || self.state.urgency() != Urgency::Fine;
+            let found = found.filter(|found| matters || !found.is_unread);
+            self.unfinished = found.map(|found| found.with_flags(&self.shell.flags));
         }
     }
 }
@@ -327,13 +332,14 @@ pub async fn read(
         }
         Err(error) => (Vec::new(), Err(error.to_string())),
     };
-    let leases = read_leases(client).await;
+    let (leases, leases_unread) = leases_or_why(client).await;
     let in_charge = InCharge::take(&mut cron_job, &text, &leases, flags);
     let in_charge = in_charge.warned(&cron_job, &leases, warnings.as_deref().unwrap_or_default());
     let lease = lease_of(&leases, &cron_job, in_charge);
     let restrictions = Restrictions::read(client, Some(namespace)).await;
     let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
-    Ok(Facts { cron_job, in_charge, jobs, warnings, ended, lease, namespace_unread: restrictions.unread })
+    let namespace_unread = restrictions.unread;
+    Ok(Facts { cron_job, in_charge, jobs, warnings, ended, lease, leases_unread, namespace_unread })
 }
 
 /// Which controller runs the CronJob, just decoded from `json`, and its lease. Afterwards it reads as that controller reads it.
@@ -351,7 +357,15 @@ pub(in crate::cli) async fn find_in_charge(
 
 /// The leases of controllers; none if they cannot be read.
 pub(crate) async fn read_leases(client: &Client) -> Leases {
-    list_leases(client).await.unwrap_or_default()
+    leases_or_why(client).await.0
+}
+
+/// The same, and why they cannot be read.
+pub(crate) async fn leases_or_why(client: &Client) -> (Leases, Option<String>) {
+    match list_leases(client).await {
+        Ok(leases) => (leases, None),
+        Err(error) => (Leases::default(), Some(error.to_string())),
+    }
 }
 
 /// The leases of controllers.

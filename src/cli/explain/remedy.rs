@@ -104,6 +104,11 @@ impl Explanation {
                 Some((what, format!("kubectl describe {noun} {place} {}", active.as_ref()?)))
             }
             State::Overdue => Some(self.why_overdue(&place)),
+            State::Missed if self.abandoned_lease.is_some() => Some(self.why_overdue(&place)),
+            State::Missed => {
+                let (_, command) = self.why_overdue(&place);
+                Some(("The next run starts as usual. See what kept the last ones from starting.".to_owned(), command))
+            }
         }?;
         Some(Remedy { what, command: format!("{command}{flags}") })
     }

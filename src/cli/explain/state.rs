@@ -39,6 +39,8 @@ pub enum State {
     Starting,
     /// A run is due, and no controller has started it.
     Overdue,
+    /// The newest runs were not started within their deadline, and no Job of the CronJob kept them from it.
+    Missed,
     /// The Job of a run exists, and its controller has not started it.
     NotStarted,
     /// The last run that ended has failed.
@@ -55,7 +57,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Urgency {
-    /// A run is due, and nothing has started it.
+    /// A run is due, or was missed, and nothing has started it.
     Overdue,
     /// It cannot run.
     Stuck,
@@ -75,7 +77,7 @@ impl State {
     /// How much attention it needs.
     pub fn urgency(self) -> Urgency {
         match self {
-            Self::Overdue | Self::NotStarted => Urgency::Overdue,
+            Self::Overdue | Self::Missed | Self::NotStarted => Urgency::Overdue,
             Self::Blocked | Self::RunStuck => Urgency::Blocked,
             Self::Failing | Self::NeverEnds => Urgency::Failed,
             Self::PilesUp => Urgency::Growing,
@@ -110,6 +112,7 @@ impl State {
             Self::BadTemplate => "bad template",
             Self::Starting => "starting",
             Self::Overdue => "overdue",
+            Self::Missed => "missed",
             Self::NotStarted => "not started",
             Self::Failing => "failing",
             Self::NeverEnds => "never ends",

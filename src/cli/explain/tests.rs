@@ -551,7 +551,7 @@ fn due_run_that_does_not_start_has_a_reason() {
             too_late,
             vec![],
             NOW,
-            State::Waiting,
+            State::Missed,
             "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start within 600 s \
              (spec.startingDeadlineSeconds). It waits for the next run.",
             Some("starts Job nightly-29923320"),
@@ -1550,4 +1550,147 @@ fn commands_lead_to_the_cluster_that_was_asked() {
     told.shell = Shell { program: "kubectl cronjob", flags: cluster_flags(None, Some("prod")) };
     let lines = told.lines().join("\n");
     assert!(lines.contains("kubectl cronjob resume -n shop nightly --context=prod"), "{lines}");
+}
+
+/// A sentence, the last slot that started, further changes, the Jobs, and the state, its words, since when, and for how long in a row.
+type MissedRow<'a> = (&'a str, &'a str, Value, Vec<Arc<Job>>, State, &'a str, Option<&'a str>, Option<&'a str>);
+
+#[test]
+fn runs_that_were_missed_at_the_end_are_a_state_of_their_own() {
+    let friday = "2026-11-20T02:00:00Z";
+    let (today, within) = ("2026-11-22T02:00:00Z", "within 600 s (spec.startingDeadlineSeconds)");
+    let ended_late = |slot: &str, end: &str| {
+        let mut ended = Job::clone(&job(slot, "cj", Some("Complete")));
+        (ended.completion_time, ended.succeeded) = (Some(instant(end)), true);
+        Arc::new(ended)
+    };
+    let managed = |operation: &str| {
+        json!({"metadata": {
+            "annotations": {"cronjob-controller.dev/stuck-after": "1h"},
+            "managedFields": [{"manager": "kubectl", "operation": "Update", "time": operation,
+                "fieldsV1": {"f:spec": {"f:schedule": {}, "f:suspend": {}}}}],
+        }})
+    };
+    let forbid = json!({"spec": {"concurrencyPolicy": "Forbid"}});
+    let rows: [MissedRow<'_>; 6] = [
+        (
+            "one",
+            "2026-11-21T02:00:00Z",
+            json!({}),
+            vec![],
+            State::Missed,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start {within}. It waits for the next run.",
+            Some(today),
+            Some("missed its runs for 8h00m"),
+        ),
+        (
+            "two",
+            friday,
+            json!({}),
+            vec![],
+            State::Missed,
+            "The last 2 runs were missed, those of Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00: none started \
+             {within}. It waits for the next run.",
+            Some("2026-11-21T02:00:00Z"),
+            Some("missed its runs for 1d08h"),
+        ),
+        (
+            "a Job kept the first of them from starting",
+            friday,
+            forbid.clone(),
+            vec![ended_late(friday, "2026-11-21T12:00:00Z")],
+            State::Missed,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start {within}. It waits for the next run.",
+            Some(today),
+            Some("missed its runs for 8h00m"),
+        ),
+        (
+            "a Job kept the last one from starting",
+            "2026-11-21T02:00:00Z",
+            forbid,
+            vec![ended_late("2026-11-21T02:00:00Z", "2026-11-22T03:00:00Z")],
+            State::Waiting,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was skipped: Job nightly-29920440 ran, concurrencyPolicy is Forbid, and it did \
+             not end {within}. It waits for the next run.",
+            None,
+            None,
+        ),
+        (
+            "the schedule was changed, or it was resumed, after the slot",
+            "2026-11-21T02:00:00Z",
+            managed("2026-11-22T09:00:00Z"),
+            vec![],
+            State::Waiting,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start {within}. It waits for the next run.",
+            Some(today),
+            None,
+        ),
+        (
+            "and before it",
+            "2026-11-21T02:00:00Z",
+            managed("2026-11-22T01:00:00Z"),
+            vec![],
+            State::Missed,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start {within}. It waits for the next run.",
+            Some(today),
+            Some("missed its runs for 8h00m"),
+        ),
+    ];
+    for (sentence, last, more, jobs, state, why, due_since, since) in rows {
+        let mut change = json!({"spec": {"startingDeadlineSeconds": 600}, "status": {"lastScheduleTime": last}});
+        merge_patch(&mut change, &more);
+        let told = explain(&facts(&change, jobs), Zone::UTC, instant(NOW));
+        assert_eq!((told.state, told.why.as_str()), (state, &*why.replace("{within}", within)), "{sentence}");
+        assert_eq!((told.due_since, told.since().as_deref()), (due_since.map(instant), since), "{sentence}");
+    }
+    let change =
+        json!({"spec": {"startingDeadlineSeconds": 600}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
+    let said = Said {
+        time: instant(today),
+        count: 9,
+        reason: "FailedCreate".to_owned(),
+        message: "Error creating job: full.".to_owned(),
+    };
+    let told = explain(&Facts { warnings: Ok(vec![said]), ..facts(&change, vec![]) }, Zone::UTC, instant(NOW));
+    assert!(told.why.contains(". The API server refuses the Job: full. It waits"), "{}", told.why);
+    let remedy = told.remedy("p", "").unwrap();
+    assert_eq!(remedy.what, "The next run starts as usual. See what kept the last ones from starting.");
+    assert!(remedy.command.starts_with("kubectl get events -n shop "), "{}", remedy.command);
+}
+
+#[test]
+#[allow(clippy::type_complexity)] // A table's row.
+fn what_is_not_fine_says_since_when() {
+    let forbid =
+        json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
+    let mut blocked = forbid.clone();
+    blocked["status"]["active"] = json!([active("2026-11-21T02:00:00Z")]);
+    let rows: [(&str, Value, Vec<Arc<Job>>, Option<&str>); 7] = [
+        ("on schedule", json!({}), vec![], None),
+        ("suspended", json!({"spec": {"suspend": true}}), vec![], None),
+        (
+            "failing",
+            json!({}),
+            vec![job("2026-11-22T02:00:00Z", "cj", Some("Failed"))],
+            Some("no success yet, at least 1 failed run (21 slots)"),
+        ),
+        ("overdue", json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}}), vec![], Some("due for 8h00m")),
+        (
+            "blocked",
+            blocked,
+            vec![job("2026-11-21T02:00:00Z", "cj", None)],
+            Some("blocked for 8h00m by nightly-29920440, which has been running for 1d08h"),
+        ),
+        ("a bad schedule", json!({"spec": {"schedule": "0 25 * * *"}}), vec![], Some("last run 8h00m ago")),
+        (
+            "a bad schedule from the beginning",
+            json!({"spec": {"schedule": "0 25 * * *"}, "status": {"lastScheduleTime": null}}),
+            vec![],
+            Some("it never ran"),
+        ),
+    ];
+    for (sentence, change, jobs, want) in rows {
+        let told = explain(&facts(&change, jobs), Zone::UTC, instant(NOW));
+        assert_eq!(told.since().as_deref(), want, "{sentence}: {:?}", told.state);
+    }
 }

@@ -132,8 +132,17 @@ impl Minute {
         Self { at: zone.at(DateTime::from_timestamp(minute * 60, 0).unwrap_or_default()), slots, held, runs }
     }
 
-    fn lines(&self) -> Vec<String> {
-        let clock = self.at.format("%H:%M");
+    /// Whether in the minute after `before` the same CronJobs start, and all of them do.
+    fn repeats(&self, before: &Self) -> bool {
+        let names = |minute: &Self| minute.runs.iter().map(Run::full_name).collect::<Vec<_>>();
+        let is_whole = self.held + before.held == 0 && self.slots == self.runs.len();
+        is_whole && self.at - before.at == TimeDelta::minutes(1) && names(self) == names(before)
+    }
+
+    /// The lines of the minutes from this one to `last`, which are alike.
+    fn lines(&self, last: &Self) -> Vec<String> {
+        let (clock, end) = (self.at.format("%H:%M").to_string(), last.at.format("%H:%M").to_string());
+        let clock = if clock == end { clock } else { format!("{clock} to {end}") };
         let starting = self.runs.iter().filter(|run| !run.is_held());
         let names: Vec<String> = starting.take(NAMED).map(Run::full_name).collect();
         let more = (self.slots - self.held).saturating_sub(names.len());
@@ -167,15 +176,23 @@ impl Report for NextHour {
             count(self.slots, "slot"),
             count(self.cron_jobs, "CronJob")
         )];
-        let fullest = self.fullest();
-        if !fullest.is_empty() {
-            let minute = |minute: &&Minute| format!("{} ({})", minute.at.format("%H:%M"), minute.slots);
-            lines.push(format!("The fullest minutes: {}.", fullest.iter().map(minute).collect::<Vec<_>>().join(", ")));
-        }
         if !self.minutes.is_empty() {
             lines.push(String::new());
         }
-        lines.extend(self.minutes.iter().flat_map(Minute::lines));
+        let mut minutes = self.minutes.iter().peekable();
+        while let Some(first) = minutes.next() {
+            let mut last = first;
+            while let Some(next) = minutes.next_if(|next| next.repeats(last)) {
+                last = next;
+            }
+            lines.extend(first.lines(last));
+        }
+        let fullest = self.fullest();
+        if !fullest.is_empty() {
+            let minute = |minute: &&Minute| format!("{} ({})", minute.at.format("%H:%M"), minute.slots);
+            let fullest = fullest.iter().map(minute).collect::<Vec<_>>().join(", ");
+            lines.extend([String::new(), format!("The fullest minutes: {fullest}.")]);
+        }
         lines.extend(self.namespaces_unread.as_deref().map(unread));
         lines
     }

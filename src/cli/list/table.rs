@@ -5,18 +5,20 @@
 
 use crate::cli::explain::Urgency;
 use crate::cli::output::Screen;
-use crate::cli::restrictions::unread;
 use crate::terminal::{PlainText, plain};
 
 /// The cells of a CronJob.
-pub(super) type Row = [String; 8];
+pub(super) type Row = [String; 9];
 
 /// The headings.
-pub(super) const COLUMNS: [&str; 8] = ["CRONJOB", "CONTROLLER", "STATE", "NEXT", "LAST", "LATE", "BLOCKED BY", "RUNS"];
+pub(super) const COLUMNS: [&str; 9] =
+    ["CRONJOB", "CONTROLLER", "STATE", "NEXT", "LAST", "LATE", "BLOCKED BY", "SINCE", "RUNS"];
 /// The places of some of them.
 const NAME: usize = 0;
 const LAST: usize = 4;
-const RUNS: usize = 7;
+/// On a terminal it has lines of its own, below the row.
+const SINCE: usize = 7;
+const RUNS: usize = 8;
 /// What is left out on a terminal that is too narrow, in this order: the controller, what blocks, and how late.
 const LEFT_OUT: [usize; 3] = [1, 6, 5];
 /// So many slots of a strip are enough, if there is no place for more.
@@ -31,19 +33,39 @@ const LEGEND: &str = "RUNS, the newest right: \u{2713} succeeded, \u{2717} faile
 pub(super) fn on_screen(
     rows: Vec<Row>,
     urgencies: &[Urgency],
-    namespaces_unread: Option<&str>,
+    unread: &[String],
+    banners: &[String],
     screen: Screen,
 ) -> PlainText {
-    let tones = std::iter::once(None).chain(urgencies.iter().rev().copied().map(Some));
-    let line = |(urgency, line): (Option<Urgency>, String)| match tone(urgency).filter(|_| screen.colour) {
+    let in_tone = |code: Option<&str>, line: String| match code.filter(|_| screen.colour) {
         Some(code) => format!("\x1b[{code}m{line}\x1b[0m"),
         None => line,
     };
-    let lines = tones.zip(fitted(rows, screen.width)).map(line);
+    let tones = std::iter::once(None).chain(urgencies.iter().rev().copied().map(Some));
+    let since: Vec<Vec<String>> = rows.iter().rev().map(|row| below(&row[SINCE], screen.width)).collect();
+    let since = std::iter::once(Vec::new()).chain(since);
+    let row = |((urgency, line), since): ((Option<Urgency>, String), Vec<String>)| {
+        std::iter::once(line).chain(since).map(move |line| in_tone(tone(urgency), line)).collect::<Vec<_>>()
+    };
+    let lines = tones.zip(fitted(rows, screen.width)).zip(since).flat_map(row);
     let legend = wrapped(LEGEND, screen.width);
-    let unread = namespaces_unread.map(|error| folded(&plain(&unread(error)), screen.width)).unwrap_or_default();
-    PlainText::trusted(lines.chain([String::new()]).chain(legend).chain(unread).map(|line| line + "\n").collect())
+    let words = |texts: &[String]| texts.iter().flat_map(|text| folded(&plain(text), screen.width)).collect::<Vec<_>>();
+    let gap = (!banners.is_empty()).then(String::new);
+    let banners = words(banners).into_iter().map(|line| in_tone(Some(BANNER), line));
+    let lines = lines.chain([String::new()]).chain(legend).chain(words(unread)).chain(gap).chain(banners);
+    PlainText::trusted(lines.map(|line| line + "\n").collect())
 }
+
+/// The lines below a row.
+fn below(since: &str, width: usize) -> Vec<String> {
+    match since {
+        "-" => Vec::new(),
+        since => folded(&format!("  {}", plain(since)), width),
+    }
+}
+
+/// The terminal's code for a banner.
+const BANNER: &str = "1;31";
 
 /// The terminal's code for a row; `None` is the heading.
 fn tone(urgency: Option<Urgency>) -> Option<&'static str> {
@@ -66,7 +88,7 @@ fn fitted(mut rows: Vec<Row>, most: usize) -> Vec<String> {
         let end = row[LAST].find(',').unwrap_or(row[LAST].len());
         row[LAST].truncate(end);
     }
-    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+    let mut shown: Vec<usize> = (0..COLUMNS.len()).filter(|column| *column != SINCE).collect();
     for left_out in LEFT_OUT {
         if width(&rows, &shown) > most {
             shown.retain(|column| *column != left_out);

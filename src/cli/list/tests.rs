@@ -60,14 +60,23 @@ fn table_says_what_is_late_and_what_blocks() {
     let lines = listing(&all()[2..6], Zone::UTC, instant(NOW)).lines();
     let blocker = name_of(YESTERDAY);
     let want = [
-        "CRONJOB CONTROLLER STATE NEXT LAST LATE BLOCKED BY RUNS".to_owned(),
-        format!("shop/late not known overdue in 16h00m 1d08h ago, no longer exists 8h00m - {}–>", "?".repeat(18)),
-        "shop/wrong not known bad schedule - 8h00m ago, no longer exists - -".to_owned(),
+        "CRONJOB CONTROLLER STATE NEXT LAST LATE BLOCKED BY SINCE RUNS".to_owned(),
         format!(
-            "shop/nightly not known blocked - 1d08h ago, has been running for 1d08h 8h00m {blocker} {}●~",
+            "shop/late not known overdue in 16h00m 1d08h ago, no longer exists 8h00m - due for 8h00m {}–>",
             "?".repeat(18)
         ),
-        format!("shop/nightly not known failing in 16h00m 8h00m ago, failed - - {}✗", "?".repeat(19)),
+        "shop/wrong not known bad schedule - 8h00m ago, no longer exists - - last run 8h00m ago".to_owned(),
+        format!(
+            "shop/nightly not known blocked - 1d08h ago, has been running for 1d08h 8h00m {blocker} blocked for 8h00m by {blocker}, \
+             which has been running for 1d08h {}●~",
+            "?".repeat(18)
+        ),
+        format!(
+            "shop/nightly not known failing in 16h00m 8h00m ago, failed - - no success yet, at least 1 failed run (21 slots) {}✗",
+            "?".repeat(19)
+        ),
+        "No controller has a Lease: none is running, or it runs without leader election. This concerns 4 CronJobs; 1 is overdue."
+            .to_owned(),
     ];
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());
@@ -108,8 +117,47 @@ fn json_has_the_state_and_the_blockers() {
             "lastRun": "2026-11-21T02:00:00Z",
             "lastOutcome": "has been running for 1d08h", "dueSince": "2026-11-22T02:00:00Z",
             "blockedBy": [name_of(YESTERDAY)],
+            "since": format!("blocked for 8h00m by {}, which has been running for 1d08h", name_of(YESTERDAY)),
         }])
     );
+    let concerned = "This concerns 1 CronJob; none is overdue yet.";
+    let banner = format!("No controller has a Lease: none is running, or it runs without leader election. {concerned}");
+    assert_eq!(json["banners"], json!([banner]));
+}
+
+/// The facts with which `list` is asked, the lines that follow the legend, and the fields in JSON that say what is not known.
+type Rights<'a> = (&'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str], Value);
+
+#[test]
+fn what_may_not_be_read_is_said_and_what_concerns_all_is_a_banner() {
+    let absent = "No controller has a Lease: none is running, or it runs without leader election. This concerns 1 CronJob; none is \
+                  overdue yet.";
+    let forbidden = "events is forbidden";
+    let events = "Events cannot be read, so neither refusals nor runs whose Jobs are gone show: events is forbidden";
+    let leases = "Leases cannot be read, so it does not show whether a controller runs: leases is forbidden";
+    let rows: [Rights<'_>; 3] = [
+        ("all rights", None, None, &[absent], json!({})),
+        ("no Events", Some(forbidden), None, &[events, absent], json!({"eventsUnread": forbidden})),
+        ("no Leases", None, Some("leases is forbidden"), &[leases], json!({"leasesUnread": "leases is forbidden"})),
+    ];
+    for (sentence, no_events, no_leases, want, fields) in rows {
+        let mut quiet = known("quiet", json!({}), &[]);
+        if let Some(error) = no_events {
+            quiet.facts.warnings = Err(error.to_owned());
+        }
+        quiet.facts.leases_unread = no_leases.map(str::to_owned);
+        let listing = listing(&[quiet], Zone::UTC, instant(NOW));
+        let lines = listing.lines();
+        assert_eq!(&lines[2..], want, "{sentence}");
+        let json: Value = serde_json::from_str(&render(&listing, Format::Json)).unwrap();
+        for field in ["eventsUnread", "leasesUnread"] {
+            assert_eq!(json[field], fields[field], "{sentence}");
+        }
+        let screen = |colour| listing.shown(Format::Table, Some(Screen { width: 60, colour })).to_string();
+        let folded = screen(false).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(folded.ends_with(&want.join(" ")), "{sentence}: {folded}");
+        assert_eq!(screen(true).contains("\u{1b}[1;31mNo controller has a Lease"), no_leases.is_none(), "{sentence}");
+    }
 }
 
 #[test]
@@ -122,8 +170,19 @@ fn table_on_a_terminal_fits_it_and_has_the_worst_last() {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
         assert!(lines[0].starts_with("CRONJOB") && lines[0].ends_with("RUNS"), "{width}: {lines:#?}");
-        assert!(lines[1].contains("suspended") && lines[8].contains("shop/late"), "{width}: {lines:#?}");
-        assert!(lines[8].contains("overdue") && lines[8].ends_with('>'), "{width}: {lines:#?}");
+        assert!(lines[1].contains("suspended"), "{width}: {lines:#?}");
+        let at = lines.iter().position(|line| line.starts_with("shop/late")).unwrap();
+        assert!(lines[at].contains("overdue") && lines[at].ends_with('>'), "{width}: {lines:#?}");
+        assert_eq!(&lines[at + 1..at + 3], ["  due for 8h00m", ""], "{width}: {lines:#?}");
+        let failing = lines.iter().position(|line| line.contains("failing")).unwrap();
+        assert!(
+            lines[failing + 1].starts_with("  no success yet, at least 1 failed run (21 slots)"),
+            "{width}: {lines:#?}"
+        );
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains(&format!("blocked for 8h00m by {}, which has been running for 1d08h", name_of(YESTERDAY)))
+        );
     }
     let coloured = listing.shown(Format::Table, Some(Screen { width: 80, colour: true }));
     assert!(coloured.contains("\u{1b}[31mshop/late") && coloured.contains("\u{1b}[2mshop/stopped"), "{coloured:?}");

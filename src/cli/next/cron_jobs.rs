@@ -13,6 +13,7 @@ use super::{Skipped, twin_note};
 use crate::api::batch_v1::CronJob;
 use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy};
 use crate::cli::clock_changes::{Effect, clocks, effects};
+use crate::cli::hints;
 use crate::cli::output::{MOMENT, Report};
 use crate::cli::restrictions::sentences;
 use crate::terminal;
@@ -242,7 +243,10 @@ pub(crate) fn slots_after(
 fn problem(cron_job: &CronJob, zone: Zone) -> Option<String> {
     let timing = cron_job.timing(zone);
     let of_zone = timing.time_zone.as_ref().err().map(|error| format!("It does not run: spec.timeZone: {error}."));
-    let of_schedule = timing.schedule.as_ref().err().map(|error| format!("It does not run: spec.schedule: {error}."));
+    let of_schedule = timing.schedule.as_ref().err().map(|error| {
+        let refusal = format!("It does not run: spec.schedule: {error}");
+        format!("{}.", hints::with(refusal, cron_job.spec.recurrence.schedule()))
+    });
     let of_policy = cron_job.policy().err().map(|error| format!("It does not run: {error}."));
     let schedule = cron_job.schedule(zone);
     let of_deadline = || never_due(schedule?, cron_job.spec.starting_deadline_seconds).map(str::to_owned);

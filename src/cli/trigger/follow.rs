@@ -157,7 +157,7 @@ impl Followed<'_> {
 
     /// Says what keeps the Job from ending, if that was `seen` before and was not told last.
     async fn say_why(&self, seen: &mut Reason, told: &mut Reason, outlet: &mut Outlet<'_>) {
-        let why = unfinished::read(self.client, self.controller_kind, self.namespace, &self.job.name.name).await;
+        let why = unfinished::read(self.client, self.controller_kind, self.namespace, &self.job.name.name, None).await;
         if why == *seen && why != *told {
             outlet.note(why.iter().flat_map(Unfinished::lines));
             told.clone_from(&why);

@@ -4,6 +4,13 @@ use apiserver::merge_patch;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cli::explain::tests::instant;
+
+const NOW: &str = "2026-11-21T02:05:00Z";
+
+fn with_pods(job: batch::Job, pods: Vec<Pod>) -> WithPods {
+    WithPods { job, pods: Ok(pods) }
+}
 
 fn job(change: &Value) -> batch::Job {
     let mut job = json!({
@@ -43,7 +50,7 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
     let sidecar = containers(&[ended(), ("proxy", json!({"running": {}}))]);
     let going = json!({"metadata": {"deletionTimestamp": "2026-11-21T02:00:09Z"}});
     let held = json!({"metadata": {"deletionTimestamp": "2026-11-21T02:00:09Z", "finalizers": ["example.com/a"]}});
-    let rows: [Row; 15] = [
+    let rows: Vec<Row> = vec![
         ("it runs", none.clone(), vec![runs()], None),
         (
             "a container is about to start",
@@ -99,6 +106,18 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
             Some(("Pod p, container main waits: ImagePullBackOff: Back-off pulling image \"i\".", "pod p")),
         ),
         (
+            "a Secret that does not exist, by a variable",
+            none.clone(),
+            vec![pod("p", "Pending", &containers(&[waits("CreateContainerConfigError")]))],
+            Some(("Pod p, container main waits: CreateContainerConfigError: Back-off pulling image \"i\".", "pod p")),
+        ),
+        (
+            "a container that starts again and again",
+            none.clone(),
+            vec![pod("p", "Running", &containers(&[waits("CrashLoopBackOff")]))],
+            Some(("Pod p, container main waits: CrashLoopBackOff: Back-off pulling image \"i\".", "pod p")),
+        ),
+        (
             "a sidecar",
             none.clone(),
             vec![pod("p", "Running", &sidecar)],
@@ -124,14 +143,118 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
         ),
     ];
     for (sentence, change, pods, want) in rows {
-        let got = Unfinished::of("job", &job(&change), &pods);
+        let got = Unfinished::of("job", &with_pods(job(&change), pods), None);
         let want = want.map(|(why, what)| Unfinished {
             job: "nightly-1".to_owned(),
             why: why.to_owned(),
             command: format!("kubectl describe -n shop {what}"),
+            is_unread: false,
         });
         assert_eq!(got, want, "{sentence}");
     }
+}
+
+/// A sentence, the Pod, the Events about it (whether a Warning, reason, message), newest first, the time, and why.
+type Start<'a> = (&'a str, Pod, Vec<(bool, &'a str, &'a str)>, Option<&'a str>, Option<&'a str>);
+
+#[test]
+fn pod_that_does_not_start_is_told_with_the_event_that_says_why() {
+    let creating = containers(&[("main", json!({"waiting": {"reason": "ContainerCreating"}}))]);
+    let since = |at: &str, change: &Value| {
+        let mut change = change.clone();
+        change["status"]["startTime"] = at.into();
+        pod("p", "Pending", &change)
+    };
+    let long = || since("2026-11-21T02:00:00Z", &creating);
+    let short = || since("2026-11-21T02:04:30Z", &creating);
+    let init = json!({"status": {
+        "initContainerStatuses": [{"name": "init", "state": {"running": {}}, "image": "i", "imageID": "", "ready": false, "restartCount": 0}],
+        "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}, "image": "i", "imageID": "", "ready": false, "restartCount": 0}],
+    }});
+    let mount = (true, "FailedMount", "MountVolume.SetUp failed for volume \"key\" : secret \"key\" not found");
+    let pulling = (false, "Pulling", "Pulling image \"i\"");
+    let mounts = "Pod p, container main waits: ContainerCreating, for 5m00s: FailedMount: MountVolume.SetUp failed for volume \"key\" : \
+                  secret \"key\" not found.";
+    let rows: Vec<Start<'_>> = vec![
+        ("a volume cannot be mounted", long(), vec![mount], Some(NOW), Some(mounts)),
+        ("an image is pulled since", long(), vec![pulling, mount], Some(NOW), Some(mounts)),
+        (
+            "a Warning does not wait for a minute",
+            short(),
+            vec![mount],
+            Some(NOW),
+            Some(
+                "Pod p, container main waits: ContainerCreating: FailedMount: MountVolume.SetUp failed for volume \"key\" : secret \
+                 \"key\" not found.",
+            ),
+        ),
+        ("the time is not known", long(), vec![pulling], None, None),
+        ("it has just begun", short(), vec![pulling], Some(NOW), None),
+        (
+            "a large image",
+            long(),
+            vec![pulling],
+            Some(NOW),
+            Some("Pod p, container main waits: ContainerCreating, for 5m00s: Pulling: Pulling image \"i\"."),
+        ),
+        (
+            "no Event",
+            long(),
+            vec![(false, "Scheduled", "Successfully assigned shop/p to node-1")],
+            Some(NOW),
+            Some("Pod p, container main waits: ContainerCreating, for 5m00s, and no Event says why."),
+        ),
+        (
+            "a node was found after some time",
+            long(),
+            vec![(true, "FailedScheduling", "0/3 nodes are available")],
+            None,
+            None,
+        ),
+        (
+            "a node that is gone",
+            since("2026-11-21T02:00:00Z", &json!({"spec": {"nodeName": "node-1", "containers": []}})),
+            vec![],
+            Some(NOW),
+            Some("Pod p, node node-1 has not begun with it, for 5m00s, and no Event says why."),
+        ),
+        (
+            "no scheduler",
+            since("2026-11-21T02:00:00Z", &json!({})),
+            vec![],
+            Some(NOW),
+            Some("Pod p, no scheduler has given it a node, for 5m00s, and no Event says why."),
+        ),
+        ("an init container runs", since("2026-11-21T02:00:00Z", &init), vec![], Some(NOW), None),
+        ("it runs", pod("p", "Running", &json!({})), vec![mount], Some(NOW), None),
+    ];
+    for (sentence, pod, events, now, want) in rows {
+        let said = |(_, reason, message): &(bool, &str, &str)| Said {
+            time: instant(NOW),
+            count: 1,
+            reason: (*reason).to_owned(),
+            message: (*message).to_owned(),
+        };
+        let late = Late {
+            events: events.iter().map(said).collect(),
+            warnings: events.iter().filter(|event| event.0).map(said).collect(),
+            now: now.map(instant),
+        };
+        let got = Unfinished::of("job", &with_pods(job(&json!({})), vec![pod]), Some(&late));
+        assert_eq!(got.as_ref().map(|got| &*got.why), want, "{sentence}");
+        let command = want.map(|_| "kubectl describe -n shop pod p --context=a".to_owned());
+        assert_eq!(got.map(|got| got.with_flags(" --context=a").command), command, "{sentence}");
+    }
+}
+
+#[test]
+fn pods_that_cannot_be_read_are_said_unless_the_job_says_why() {
+    let unread = |change: &Value| WithPods { job: job(change), pods: Err("read pods: pods is forbidden".to_owned()) };
+    let found = Unfinished::of("job", &unread(&json!({})), None).unwrap();
+    assert_eq!(found.why, "Its Pods cannot be read, so it is not known what it does: read pods: pods is forbidden.");
+    assert_eq!((&*found.command, found.is_unread), ("kubectl auth can-i list pods -n shop", true));
+    let found = Unfinished::of("job", &unread(&json!({"spec": {"suspend": true}})), None).unwrap();
+    assert_eq!((&*found.why, found.is_unread), ("It is suspended (spec.suspend), so it has no Pods.", false));
 }
 
 #[test]
@@ -143,12 +266,13 @@ fn pod_that_is_its_own_is_described_itself() {
         ("no node", &waits, "Pod p has no node: Unschedulable."),
     ];
     for (sentence, change, why) in rows {
-        let (job, pods) = as_job(pod("p", "Pending", change));
+        let found = as_job(pod("p", "Pending", change));
         let want = Unfinished {
             job: "p".to_owned(),
             why: why.to_owned(),
             command: "kubectl describe -n shop pod p".to_owned(),
+            is_unread: false,
         };
-        assert_eq!(Unfinished::of("pod", &job, &pods), Some(want), "{sentence}");
+        assert_eq!(Unfinished::of("pod", &found, None), Some(want), "{sentence}");
     }
 }

@@ -1,12 +1,11 @@
 //! Splits the text of a file into documents, and documents into objects.
 //!
 //! Guarantees: a file has the documents that kubectl reads, or an error in one of them. Each document has its first line in the
-//! file. A text that is no document, such as a comment before the first `---`, is none of its own. Objects in lists, and in lists
-//! inside of lists, are found. Pure.
+//! file. A text that is no document, such as a comment before the first `---`, is none of its own. Objects in lists are found; a list
+//! inside of a list is an error, as it is for kubectl. Pure.
 //!
 //! Matches `YAMLOrJSONDecoder` of k8s.io/apimachinery and `FlattenListVisitor` of k8s.io/cli-runtime.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use apimachinery::steps;
@@ -89,7 +88,9 @@ impl Document {
         };
         let Reading { value, mut lost } = read.map_err(|error| self.in_file(error))?;
         lost.extend(replaced(&self.text));
-        Ok(Content { objects: expand(value), lost: lost.into_iter().map(|error| self.in_file(error)).collect() })
+        let objects = expand(value);
+        let objects = objects.map_err(|problem| self.in_file(YamlError { line: 1, column: None, problem }))?;
+        Ok(Content { objects, lost: lost.into_iter().map(|error| self.in_file(error)).collect() })
     }
 
     /// An error of the document with its line in the file.
@@ -180,34 +181,32 @@ fn add(document: Document, documents: &mut Vec<Document>) {
     }
 }
 
-/// The objects of a value: the items of a list, and those of the lists among them, after the items beside them.
-fn expand(value: Value) -> Vec<(Place, Value)> {
+/// The objects of a value: the items of a list.
+///
+/// # Errors
+/// An item that is a list, which kubectl refuses with "is not a list: no Items field in this object".
+fn expand(mut value: Value) -> Result<Vec<(Place, Value)>, String> {
     if value.is_null() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let (mut objects, mut left) = (Vec::new(), VecDeque::from([(Place(None), value)]));
-    while let Some((place, mut object)) = left.pop_front() {
-        steps::add(1);
-        let has_kind = object["kind"].as_str().is_some_and(|kind| !kind.is_empty());
-        let is_top = place.0.is_none();
-        let items = match object.get_mut("items") {
-            Some(Value::Array(items)) if has_kind || !is_top => std::mem::take(items),
-            // Of the document itself, kubectl also takes null for a list.
-            Some(Value::Null) if has_kind && is_top => Vec::new(),
-            _ => {
-                objects.push((place, object));
-                continue;
-            }
-        };
-        let list: Rc<str> = place.field("items").into();
-        for (number, mut item) in items.into_iter().enumerate() {
-            if is_top {
-                complete(&mut item, &object);
-            }
-            left.push_back((Place(Some((Rc::clone(&list), number))), item));
-        }
+    let has_kind = value["kind"].as_str().is_some_and(|kind| !kind.is_empty());
+    let items = match value.get_mut("items") {
+        Some(Value::Array(items)) if has_kind => std::mem::take(items),
+        // kubectl also takes null for a list.
+        Some(Value::Null) if has_kind => Vec::new(),
+        _ => return Ok(vec![(Place(None), value)]),
+    };
+    if let Some(number) = steps::each(items.iter()).position(|item| item.get("items").is_some_and(Value::is_array)) {
+        return Err(format!(
+            "items[{number}] is a list, and kubectl refuses lists in lists; put its items into the outer one"
+        ));
     }
-    objects
+    let list: Rc<str> = "items".into();
+    let objects = items.into_iter().enumerate().map(|(number, mut item)| {
+        complete(&mut item, &value);
+        (Place(Some((Rc::clone(&list), number))), item)
+    });
+    Ok(objects.collect())
 }
 
 /// Sets what the API server leaves out of the items of a list such as `CronJobList`, because the list says it.
@@ -226,6 +225,8 @@ fn complete(item: &mut Value, list: &Value) {
 fn unquoted(document: &str, error: &YamlError) -> Option<YamlError> {
     let line = document.lines().nth(error.line.checked_sub(1)?)?;
     let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
+    let bare = |quote: char| key.trim_end().strip_prefix(quote)?.strip_suffix(quote);
+    let key = bare('"').or_else(|| bare('\'')).unwrap_or(key);
     let value = value.split(" #").next().unwrap_or_default().trim();
     let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
     // What follows an alias's star is a name.

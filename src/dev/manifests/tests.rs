@@ -151,6 +151,18 @@ async fn namespace_that_no_manifest_defines_is_made() {
     assert_eq!(get("/api/v1/namespaces/shop/configmaps/m").await["metadata"]["namespace"], "shop");
 }
 
+#[test]
+fn kind_that_is_mistyped_is_skipped_with_the_one_that_is_meant() {
+    let rows = [
+        ("batch/v1", "Cronjob", Some("there is no Cronjob in batch/v1; did you mean CronJob of batch/v1?")),
+        ("apps/v1", "CronJob", Some("there is no CronJob in apps/v1; did you mean CronJob of batch/v1?")),
+        ("example.com/v1", "Widget", None),
+    ];
+    for (api_version, kind, want) in rows {
+        assert_eq!(meant(&json!({"apiVersion": api_version, "kind": kind})).as_deref(), want, "{api_version} {kind}");
+    }
+}
+
 /// As `kubectl apply` creates them from what `kubectl get -o yaml` printed.
 #[tokio::test(start_paused = true)]
 async fn dump_of_objects_is_applied() {

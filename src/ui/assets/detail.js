@@ -34,7 +34,7 @@ function Why({ why, told, zone }) {
     ${failure && html`
       ${failure.reason && html`<p><b>${failure.reason}</b> ${failure.message}</p>`}
       ${failure.containers.map((one) => html`<p>Container <b>${one.container}</b> of Pod <bdi>${one.pod}</bdi>: <b>${one.reason}</b>, exit code <b>${one.exitCode}</b></p>`)}
-      ${failure.containers.length === 0 && html`<p class="quiet">None of its failed Pods exists any more.</p>`}`}
+      ${failure.podsUnread ? html`<p>Its Pods cannot be read, so the container that failed is not known: ${failure.podsUnread}</p>` : failure.containers.length === 0 && html`<p class="quiet">None of its failed Pods exists any more.</p>`}`}
     ${unfinished && html`<p>${unfinished.job}: ${unfinished.why}</p><${Code} text=${unfinished.command} label="What shows more" kind="command" />`}
     ${why.logs && html`<p class="what">Its log (key <kbd>l</kbd>)</p><${Code} text=${why.logs} label="Its log" kind="command logs" />`}
     ${why.ends && html`<p class="what">${why.ends.what}</p><${Code} text=${why.ends.command} label=${why.ends.what} kind="command ends" />`}

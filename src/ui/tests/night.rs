@@ -93,14 +93,15 @@ async fn eight_questions_of_an_operator_have_the_same_answers_on_the_page_and_in
     assert_eq!((&summary["cronJobs"], &summary["synced"]), (&CRON_JOBS.into(), &true.into()), "{summary}");
     let list = fleet.list();
     // A question, where the page has the answer, the command's answer, and the words of both.
-    let rows: [(&str, &str, String, &[&str]); 10] = [
+    let rows: [(&str, &str, String, &[&str]); 11] = [
         (
             "what is broken now",
-            "cronjobs?limit=8",
+            "cronjobs?limit=9",
             list.clone(),
             &[
                 "invoices",
                 "payouts",
+                "import-catalog",
                 "rotate-certs",
                 "send-reminders",
                 "rebuild-search-index",
@@ -114,6 +115,12 @@ async fn eight_questions_of_an_operator_have_the_same_answers_on_the_page_and_in
             "cronjobs?q=charge-cards",
             fleet.explained("charge-cards").await,
             &["No success for 10h11m, at least 12 failed runs (40 slots)"],
+        ),
+        (
+            "since when runs are missed",
+            "cronjobs?q=import-catalog",
+            fleet.explained("import-catalog").await,
+            &["The last 2 runs were missed, those of Sat 2026-11-28 02:00:00 +01:00 to Sat 2026-11-28 03:00:00 +01:00"],
         ),
         (
             "why",
@@ -186,6 +193,8 @@ async fn eight_questions_of_an_operator_have_the_same_answers_on_the_page_and_in
     let overdue: Vec<&str> = list.lines().filter(|line| line.contains("overdue")).collect();
     assert_eq!(overdue.len(), 2, "{list}");
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let since = "  no success for 10h11m, at least 12 failed runs (40 slots)";
+    assert!(list.lines().any(|line| line == since), "{list}");
     // The fullest minute is 04:00 in Berlin.
     let hottest = &summary["hottest"];
     assert_eq!(hottest["at"], "2026-11-28T03:00:00Z", "{summary}");
@@ -202,6 +211,11 @@ async fn eight_questions_of_an_operator_have_the_same_answers_on_the_page_and_in
     let banner = "The API server refuses the Jobs of 2 CronJobs of namespace payments: admission webhook \"guard.payments.example\" denied \
                   the request: quota service unreachable.";
     assert_eq!(summary["banners"][0]["text"], banner, "{summary}");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&list).ends_with(banner), "{list}");
+    let found = summary["banners"][0]["q"].as_str().unwrap().replace(' ', "%20").replace('"', "%22");
+    let selected = fleet.site.get(&format!("cronjobs?q={found}&namespace=payments&state=overdue")).await;
+    assert_eq!(selected["total"], 2, "{selected}");
 }
 
 #[tokio::test(start_paused = true)]

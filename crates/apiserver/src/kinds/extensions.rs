@@ -5,18 +5,24 @@
 //! ([`custom`](super::custom()), `admission`, `policies`), apart from what a warning names. A definition is stored as it was sent and is
 //! established on creation.
 //!
-//! Known differences: nothing else is validated. A definition is neither defaulted nor pruned, and its `status` says only that
+//! Known differences: of a webhook's configuration, only the selectors and the match conditions are validated, and of these the
+//! expressions only if they are missing; nothing else is. A definition is neither defaulted nor pruned, and its `status` says only that
 //! it is served. Matches k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and k8s.io/kubernetes
 //! `pkg/registry/admissionregistration`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apimachinery::field::FieldError;
+use apimachinery::names::label_key_errors;
 use apimachinery::quoting::quote;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::fields::{at, child, copy, default, forbidden, invalid, list, text};
+use super::fields::{
+    at, child, copy, default, duplicate, each_message, forbidden, invalid, list, required, text, too_many,
+};
+use super::pod_spec::selectors;
 use super::stored::{self, PLAIN, Stored};
 use super::{columns, count, custom, names, normalize, resource};
 use crate::cel::Expression;
@@ -26,7 +32,13 @@ use crate::registry::{Column, Resource, Strategy};
 /// The kinds that extend a server; a server serves them if its configuration includes them.
 pub fn extensions() -> Vec<Resource> {
     let webhooks = |kind, plural| {
-        let kept = Stored { counted: "webhooks", warnings: unjudged, columns: &stored::WEBHOOKS, ..PLAIN };
+        let kept = Stored {
+            counted: "webhooks",
+            warnings: unjudged,
+            errors: webhook_errors,
+            columns: &stored::WEBHOOKS,
+            ..PLAIN
+        };
         let resource = kept.of(resource("admissionregistration.k8s.io", kind, plural).cluster());
         Resource { categories: names(&["api-extensions"]), ..resource }
     };
@@ -150,19 +162,54 @@ impl Strategy for Definitions {
     }
 }
 
+/// The most conditions of a webhook.
+const MOST_CONDITIONS: usize = 64;
+
+/// What is wrong with the selectors and the match conditions of webhooks. Matches `validateValidatingWebhook` and
+/// `validateMatchConditions`.
+fn webhook_errors(configuration: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (number, webhook) in list(configuration, "webhooks").iter().enumerate() {
+        for selector in ["namespaceSelector", "objectSelector"] {
+            selectors::validate(&webhook[selector], &format!("webhooks[{number}].{selector}"), &mut errors);
+        }
+        let (at, conditions) = (format!("webhooks[{number}].matchConditions"), list(webhook, "matchConditions"));
+        if conditions.len() > MOST_CONDITIONS {
+            errors.push(too_many(at.as_str(), conditions.len(), MOST_CONDITIONS));
+        }
+        let mut names = BTreeSet::new();
+        for (index, condition) in conditions.iter().enumerate() {
+            let (name, of_name) = (text(condition, "name"), format!("{at}[{index}].name"));
+            if text(condition, "expression").trim().is_empty() {
+                errors.push(required(format!("{at}[{index}].expression"), ""));
+            }
+            if name.is_empty() {
+                errors.push(required(of_name.as_str(), ""));
+                continue;
+            }
+            errors.extend(each_message(&of_name, name, label_key_errors(name)));
+            if !names.insert(name) {
+                errors.push(duplicate(of_name, name));
+            }
+        }
+    }
+    errors
+}
+
 /// The warnings about conditions that are never judged.
 fn unjudged(configuration: &Value) -> Vec<String> {
     let of_webhook = |webhook: &Value| {
         let name = text(webhook, "name").to_owned();
         let conditions = list(webhook, "matchConditions").iter();
-        let faults = conditions.filter_map(|condition| {
-            let fault = Expression::read(text(condition, "expression")).fault()?.to_string();
-            Some(format!(
-                "webhook {}: the condition {} is not judged by this server: {fault}",
-                quote(&name),
-                quote(text(condition, "name"))
-            ))
-        });
+        let faults =
+            conditions.filter(|condition| !text(condition, "expression").trim().is_empty()).filter_map(|condition| {
+                let fault = Expression::read(text(condition, "expression")).fault()?.to_string();
+                Some(format!(
+                    "webhook {}: the condition {} is not judged by this server: {fault}",
+                    quote(&name),
+                    quote(text(condition, "name"))
+                ))
+            });
         faults.collect::<Vec<_>>()
     };
     list(configuration, "webhooks").iter().flat_map(of_webhook).collect()

@@ -162,6 +162,8 @@ pub(super) struct Stored {
     pub(super) columns: &'static [Shown],
     /// What a client is told when it writes an object.
     pub(super) warnings: fn(&Value) -> Vec<String>,
+    /// Further errors.
+    pub(super) errors: fn(&Value) -> Vec<FieldError>,
 }
 
 /// A kind without special rules.
@@ -173,6 +175,7 @@ pub(super) const PLAIN: Stored = Stored {
     names: NameRule::Subdomain,
     columns: &[shown("Age", age)],
     warnings: |_| Vec::new(),
+    errors: |_| Vec::new(),
 };
 
 impl Stored {
@@ -198,7 +201,8 @@ impl Kept {
             Value::Array(items) => items.is_empty(),
             _ => false,
         };
-        self.kind.needs.iter().filter(is_missing).map(|path| required(*path, "")).collect()
+        let missing = self.kind.needs.iter().filter(is_missing).map(|path| required(*path, ""));
+        missing.chain((self.kind.errors)(object)).collect()
     }
 
     /// The status that Go writes if there is none.

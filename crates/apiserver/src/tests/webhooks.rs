@@ -284,3 +284,75 @@ async fn selectors_choose_the_objects_about_which_a_webhook_is_asked() {
         assert_eq!(calls.load(Ordering::Relaxed), asked, "{sentence}");
     }
 }
+
+/// As the real server's validation code of v1.37.2 answers them.
+#[tokio::test]
+async fn bad_selectors_and_match_conditions_are_refused_with_the_texts_of_the_real_server() {
+    let condition = |name: &str, expression: &str| json!({"name": name, "expression": expression});
+    let selector = |key: &str, operator: &str, values: Value| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+    let many: Vec<Value> = (0..65).map(|number| condition(&format!("c{number}"), "true")).collect();
+    let part = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+                character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+                '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+    let rows = [
+        (
+            "an operator that there is not",
+            json!({"objectSelector": selector("a", "Is", json!([]))}),
+            "webhooks[0].objectSelector.matchExpressions[0].operator: Invalid value: \"Is\": not a valid selector operator".to_owned(),
+        ),
+        (
+            "no values",
+            json!({"namespaceSelector": selector("a", "In", json!([]))}),
+            "webhooks[0].namespaceSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or \
+             'NotIn'"
+                .to_owned(),
+        ),
+        (
+            "a key that is none",
+            json!({"namespaceSelector": {"matchLabels": {"-a": "b"}}}),
+            format!("webhooks[0].namespaceSelector.matchLabels: Invalid value: \"-a\": {part}"),
+        ),
+        (
+            "a condition without a name",
+            json!({"matchConditions": [condition("", "true")]}),
+            "webhooks[0].matchConditions[0].name: Required value".to_owned(),
+        ),
+        (
+            "a condition without an expression",
+            json!({"matchConditions": [condition("a", " ")]}),
+            "webhooks[0].matchConditions[0].expression: Required value".to_owned(),
+        ),
+        (
+            "a name that is none",
+            json!({"matchConditions": [condition("a b", "true")]}),
+            format!("webhooks[0].matchConditions[0].name: Invalid value: \"a b\": {part}"),
+        ),
+        (
+            "a name twice",
+            json!({"matchConditions": [condition("a", "true"), condition("a", "false")]}),
+            "webhooks[0].matchConditions[1].name: Duplicate value: \"a\"".to_owned(),
+        ),
+        (
+            "too many",
+            json!({"matchConditions": many}),
+            "webhooks[0].matchConditions: Too many: 65: must have at most 64 items".to_owned(),
+        ),
+    ];
+    let server = configured(&json!({})).await;
+    for (sentence, change, want) in rows {
+        for (kind, plural) in [
+            ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+            ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        ] {
+            let mut webhook =
+                json!({"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"]});
+            webhook.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            let object = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": { "name": "bad" }, "webhooks": [webhook],
+            });
+            let reply = server.post(&format!("{CONFIGURATIONS}/{plural}"), &object).await;
+            let told = format!("{kind}.admissionregistration.k8s.io \"bad\" is invalid: {want}");
+            assert_eq!((reply.code, reply.body["message"].as_str()), (422, Some(&*told)), "{sentence}");
+        }
+    }
+}

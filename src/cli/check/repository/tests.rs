@@ -44,7 +44,10 @@ fn files_that_are_no_manifests_alone_are_left_out() {
     let with_variable = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: \"${APP}-x\"}\n";
     let for_a_shell =
         "apiVersion: batch/v1\nkind: CronJob\nspec: {containers: [{args: [\"${A}\"], env: [{value: \"${B}\"}]}]}\n";
-    let rows: [Row<'_>; 23] = [
+    let of_jinja = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n{% if x %}\nspec: {schedule: \"{{ at }}\"}\n{% endif %}\n";
+    let of_helmfile = "releases:\n- name: a\n  version: {{ requiredEnv \"V\" }}\n";
+    let of_ansible = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ name }}\n";
+    let rows: [Row<'_>; 28] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
         ("values", &[("a.yaml", CRON_JOB), ("values.yaml", "image: {tag: 1}\n")], &["a.yaml"], 1, &[]),
         ("a list of something", &[("play.yml", "- hosts: all\n")], &[], 1, &[]),
@@ -102,6 +105,39 @@ fn files_that_are_no_manifests_alone_are_left_out() {
             0,
             &[&format!("a.yaml: a template of Helm {helm} CHART |")],
         ),
+        (
+            "a template of Jinja",
+            &[("a.yaml", of_jinja), ("b.yml", of_jinja)],
+            &[],
+            0,
+            &[
+                "a.yaml: 2 templates of Jinja are not read alone; render it, and check the result: cronjob-controller check -f -",
+            ],
+        ),
+        (
+            "a template of what does not show",
+            &[("a.yaml", of_ansible)],
+            &[],
+            0,
+            &["a.yaml: a template is not read alone; render it, and check the result: cronjob-controller check -f -"],
+        ),
+        (
+            "a helmfile by its name",
+            &[("d/helmfile.yaml", "{{ readFile \"x\" }}\n")],
+            &[],
+            0,
+            &[
+                "d/helmfile.yaml: a template of helmfile is not read alone; to check the result: helmfile -f d/helmfile.yaml template |",
+            ],
+        ),
+        (
+            "a helmfile by its directory",
+            &[("helmfile.d/1.yaml", "{{ x }}\n")],
+            &[],
+            0,
+            &["helmfile -f helmfile.d/1.yaml template |"],
+        ),
+        ("a helmfile by its text", &[("apps.yaml", of_helmfile)], &[], 0, &["helmfile -f apps.yaml template |"]),
         ("a template by a value", &[("a.yaml", by_value)], &[], 0, &[&format!("{helm} CHART |")]),
         ("braces in a text", &[("a.yaml", in_text)], &["a.yaml"], 0, &[]),
         (
@@ -152,6 +188,25 @@ fn file_that_the_command_line_names_is_checked_whatever_it_is() {
 }
 
 #[test]
+fn named_template_is_told_from_a_file_with_an_error() {
+    let rows = [
+        ("values.yaml.gotmpl", "a:\n- name: {{ .Values.x }}\n", Some("a template of helmfile")),
+        ("a.yaml", "{% if x %}\nkind: CronJob\n{% endif %}\n", Some("a template of Jinja")),
+        ("a.yaml", "kind: {{ .Values.kind }}\n", Some("a template of Helm")),
+        ("a.yaml", "kind: {{ kind }}\n", Some("a template")),
+        ("a.yaml", "kind: [\n", None),
+        ("a.yaml", "kind: \"{{ kind }}\"\n", None),
+    ];
+    for (file, text, want) in rows {
+        let source = Source { file: file.to_owned(), text: text.to_owned() };
+        assert_eq!(template(&source), want, "{file}: {text}");
+        let lines = check(&[source], &Rules::default(), DateTime::UNIX_EPOCH).findings;
+        let hint = lines.first().map(|finding| finding.message.contains("; the file is a template"));
+        assert_eq!(hint == Some(true), want.is_some(), "{file}: {text}");
+    }
+}
+
+#[test]
 fn directory_is_one_argument_of_a_shell() {
     for (path, want) in
         [("", "."), ("a/b-c", "a/b-c"), ("my chart", "'my chart'"), ("it's", r"'it'\''s'"), ("-x", "'-x'")]
@@ -185,7 +240,10 @@ fn whole_repository_has_the_findings_that_are_meant_and_no_others() {
             "charts",
             [1, 1, 7],
             &[],
-            &["charts/worker/templates/cronjobs.yaml: 2 templates of Helm are", "helmfile.yaml: a template of Helm is"],
+            &[
+                "charts/worker/templates/cronjobs.yaml: 2 templates of Helm are",
+                "helmfile.yaml: a template of helmfile is",
+            ],
         ),
         (
             "gitops",

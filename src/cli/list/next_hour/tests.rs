@@ -36,12 +36,13 @@ fn minutes_have_their_slots_those_that_are_held_first() {
         [
             "The next hour, Sun 2026-11-22 10:05 to 11:05 (UTC): 11 slots of 10 CronJobs, 2 held or skipped."
                 .to_owned(),
-            "The fullest minutes: 10:30 (9).".to_owned(),
             String::new(),
             "10:30    8  shop/c-0, shop/c-1, shop/c-2, shop/c-3, shop/c-4 and 3 more".to_owned(),
             format!("10:30    -  shop/nightly: held: {why}"),
             "10:45    1  shop/alone".to_owned(),
             format!("11:00    -  shop/nightly: held: {why}"),
+            String::new(),
+            "The fullest minutes: 10:30 (9).".to_owned(),
         ]
     );
 }
@@ -51,5 +52,19 @@ fn a_full_minute_says_how_many_it_has() {
     let all: Vec<Known> = (0..70).map(|number| known(&format!("c-{number}"), "30 * * * *", json!({}))).collect();
     let hour = NextHour::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T10:05:00Z"));
     assert_eq!((hour.minutes[0].slots, hour.minutes[0].runs.len()), (70, MOST));
-    assert!(hour.lines()[3].ends_with(" and 65 more"), "{:?}", hour.lines());
+    assert!(hour.lines()[2].ends_with(" and 65 more"), "{:?}", hour.lines());
+}
+
+#[test]
+fn minutes_in_which_the_same_cron_jobs_start_are_one_line() {
+    let all = vec![known("each", "* * * * *", json!({})), known("other", "3-59/30 * * * *", json!({}))];
+    let lines = NextHour::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T10:00:30Z")).lines();
+    let want = [
+        "10:01 to 10:02    1  shop/each",
+        "10:03    2  shop/each, shop/other",
+        "10:04 to 10:32    1  shop/each",
+        "10:33    2  shop/each, shop/other",
+        "10:34 to 11:00    1  shop/each",
+    ];
+    assert_eq!(lines[2..lines.len() - 2], want);
 }

@@ -93,6 +93,12 @@ fn errors_have_their_line_and_column_in_the_file() {
             "line 5 column 1: there is text after the end of the document's value",
         ),
         ("a: 1\n---\n\na: @daily\n", "line 4: a value that begins with @ needs quotes: a: \"@daily\""),
+        ("\"a\": */5 * * * * # b\n", "line 1: a value that begins with * needs quotes: a: \"*/5 * * * *\""),
+        ("b:\n- 'a' : @daily\n", "line 2: a value that begins with @ needs quotes: a: \"@daily\""),
+        (
+            "a: 1\n---\nkind: List\nitems:\n- kind: List\n  items: []\n",
+            "line 2: items[0] is a list, and kubectl refuses lists in lists; put its items into the outer one",
+        ),
     ];
     for (text, want) in rows {
         // What is lost of a document is an error that leaves a value.
@@ -104,7 +110,7 @@ fn errors_have_their_line_and_column_in_the_file() {
 }
 
 #[test]
-fn items_of_lists_and_of_lists_among_them_are_objects() {
+fn items_of_lists_are_objects_and_no_item_is_a_list() {
     let inner = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "C"}, {"name": "d"}]});
     let rows = [
         ("no list", json!({"kind": "A"}), vec![("x", json!({"kind": "A"}))]),
@@ -128,19 +134,22 @@ fn items_of_lists_and_of_lists_among_them_are_objects() {
             vec![("items[0].x", json!({"apiVersion": "v", "kind": "A", "name": "a"}))],
         ),
         (
-            "a list in a list, whose items have no kind of it",
-            json!({"apiVersion": "v1", "kind": "List", "items": [inner, {"kind": "B"}]}),
-            vec![
-                ("items[1].x", json!({"kind": "B"})),
-                ("items[0].items[0].x", json!({"kind": "C"})),
-                ("items[0].items[1].x", json!({"name": "d"})),
-            ],
+            "items that are no list, in a list",
+            json!({"apiVersion": "v", "kind": "AList", "items": [{"items": {}}]}),
+            vec![("items[0].x", json!({"apiVersion": "v", "kind": "A", "items": {}}))],
         ),
     ];
     for (name, value, want) in rows {
         let found: Vec<(String, Value)> =
-            expand(value).into_iter().map(|(place, object)| (place.field("x"), object)).collect();
+            expand(value).unwrap().into_iter().map(|(place, object)| (place.field("x"), object)).collect();
         let want: Vec<(String, Value)> = want.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
         assert_eq!(found, want, "{name}");
+    }
+    // As `kubectl label --local` of v1.32, whatever the kinds.
+    for (name, items) in
+        [("a list", json!([{"kind": "B"}, inner])), ("an empty one", json!([{"kind": "B"}, {"items": []}]))]
+    {
+        let error = expand(json!({"kind": "List", "items": items})).unwrap_err();
+        assert!(error.starts_with("items[1] is a list, and kubectl refuses"), "{name}: {error}");
     }
 }

@@ -46,9 +46,7 @@ fn kind_that_is_nearly_one_that_is_checked_is_an_error_with_what_is_meant() {
         ("a custom resource of a project of Kubernetes", "gateway.networking.k8s.io/v1", "Ingres", None),
     ];
     for (sentence, api_version, kind, want) in rows {
-        let want = want.map(|(field, meant)| {
-            Fault::error(Code::NoKind, field, format!("there is no {kind} in {api_version}; {meant}"))
-        });
+        let want = want.map(|(field, meant)| (field, format!("there is no {kind} in {api_version}; {meant}")));
         assert_eq!(judge(api_version, kind), want, "{sentence}");
     }
 }

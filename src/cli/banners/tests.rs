@@ -1,19 +1,16 @@
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
-
 use chrono::TimeDelta;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::json;
 
 use super::*;
-use crate::api::{ControllerKind, ObjectName};
+use crate::api::ControllerKind;
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::read::lease_at;
 use crate::cli::explain::tests::{facts, instant};
 use crate::cli::explain::{State, explain};
-use crate::ui::model::tests::row;
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
@@ -45,15 +42,20 @@ fn refusal_of_a_due_run_is_quoted_without_its_job() {
     assert_eq!(Refusal::of(&explain(&waiting, Zone::UTC, instant(NOW)), &waiting), None, "it waits for its next run");
 }
 
-/// A model of these CronJobs: namespace, name, state, and with what its Jobs are refused.
-fn model(rows: &[(&str, &str, State, Option<&str>)]) -> Model {
-    let one = |(namespace, name, state, message): &(&str, &str, State, Option<&str>)| {
-        let mut row = row(name);
-        (row.namespace, row.state, row.urgency) = ((*namespace).to_owned(), *state, state.urgency());
-        row.refusal = message.map(|message| refusal_of(name, message, NOW).unwrap());
-        (ObjectName::new(*namespace, *name), Arc::new(row))
-    };
-    Model { rows: rows.iter().map(one).collect(), version: 1 }
+/// A CronJob: namespace, name, state, and with what its Jobs are refused.
+type One<'a> = (&'a str, &'a str, State, Option<&'a str>);
+
+fn refusals(rows: &[One<'_>]) -> Vec<Option<Refusal>> {
+    rows.iter().map(|(_, name, _, message)| message.map(|message| refusal_of(name, message, NOW).unwrap())).collect()
+}
+
+fn concerns<'a>(rows: &'a [One<'a>], refusals: &'a [Option<Refusal>]) -> impl Iterator<Item = Concern<'a>> {
+    rows.iter().zip(refusals).map(|((namespace, _, state, _), refusal)| Concern {
+        namespace,
+        in_charge: InCharge::Own,
+        urgency: state.urgency(),
+        refusal: refusal.as_ref(),
+    })
 }
 
 /// The leases, who is in charge, the states of the CronJobs, and the banners.
@@ -67,7 +69,7 @@ fn refusals_alike_are_one_banner_that_quotes_the_answer() {
     let quota = |used| format!("Error creating job: exceeded quota: cpus, requested: cpu={used}, limited: cpu=8");
     let (two, three) = (quota(2), quota(3));
     let policy = Some("Error creating job: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no");
-    let rows = model(&[
+    let rows = [
         ("shop", "a", Overdue, policy),
         ("shop", "b", Overdue, policy),
         ("ops", "c", Overdue, policy),
@@ -75,8 +77,8 @@ fn refusals_alike_are_one_banner_that_quotes_the_answer() {
         ("shop", "e", Overdue, Some(&three)),
         ("shop", "f", Overdue, Some("Error creating job: only this one")),
         ("shop", "g", Overdue, None),
-    ]);
-    let found = banners(&rows, None::<&Nothing>, instant(NOW));
+    ];
+    let found = banners(concerns(&rows, &refusals(&rows)), None::<&Nothing>, instant(NOW));
     let texts: Vec<&str> = found.iter().map(|banner| &*banner.text).collect();
     assert_eq!(
         texts,
@@ -89,12 +91,6 @@ fn refusals_alike_are_one_banner_that_quotes_the_answer() {
     let places: Vec<_> = found.iter().map(|banner| (banner.q.as_deref(), banner.namespace.as_deref())).collect();
     let beginning = "ValidatingAdmissionPolicy 'p' with binding 'b' denied reques";
     assert_eq!(places, [(Some(beginning), None), (Some("exceeded quota: cpus, requested: cpu="), Some("shop"))]);
-    // What finds them selects those CronJobs.
-    for (banner, number) in found.iter().zip([3, 2]) {
-        let namespace = banner.namespace.clone().unwrap_or_default();
-        let selection = crate::ui::query::Selection { q: banner.q.clone().unwrap(), namespace, ..Default::default() };
-        assert_eq!(selection.rows(&rows, instant(NOW)).unwrap().len(), number, "{}", banner.text);
-    }
 }
 
 #[test]
@@ -152,21 +148,32 @@ fn controller_without_its_lease_is_named_whatever_is_overdue() {
         ("not known", None, InCharge::Unknown, &[Overdue], &[]),
     ];
     for (case, leases, in_charge, states, want) in rows {
-        let one = |(number, state): (usize, &State)| {
-            let mut row = row(&format!("cj-{number}"));
-            (row.in_charge, row.state, row.urgency) = (in_charge, *state, state.urgency());
-            // A controller that is gone explains it.
-            row.refusal = Some(refusal_of("nightly", "Error creating job: no", NOW).unwrap());
-            (ObjectName::new("shop", row.name.as_str()), Arc::new(row))
+        // A controller that is gone explains it.
+        let refusal = refusal_of("nightly", "Error creating job: no", NOW);
+        let one = |state: &State| Concern {
+            namespace: "shop",
+            in_charge,
+            urgency: state.urgency(),
+            refusal: refusal.as_ref(),
         };
-        let model = Model { rows: states.iter().enumerate().map(one).collect(), version: 1 };
         let leases = leases.map(|leases| Leases::of(&leases));
         let finder = leases.map(|leases| {
             move |namespace: &str, in_charge| lease_at(&leases, ControllerKind::CronJob, namespace, in_charge)
         });
-        let texts: Vec<String> =
-            banners(&model, finder.as_ref(), instant(NOW)).into_iter().map(|banner| banner.text).collect();
+        let texts: Vec<String> = banners(states.iter().map(one), finder.as_ref(), instant(NOW))
+            .into_iter()
+            .map(|banner| banner.text)
+            .collect();
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.starts_with("The API server")).collect();
         assert_eq!(texts, want, "{case}");
+    }
+}
+
+#[test]
+fn lost_connection_is_said_with_the_time_of_what_is_shown() {
+    let berlin = Zone::load("Europe/Berlin", Zone::UTC).unwrap();
+    let want = "Not live since Sun 2026-11-22 11:00:00 +01:00: read /apis: no route to host. Every state and every time above is as of then.";
+    for why in ["read /apis: no route to host", "read /apis: no route to host."] {
+        assert_eq!(outage(instant(NOW), why, berlin), want, "{why}");
     }
 }

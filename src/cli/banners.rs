@@ -1,4 +1,4 @@
-//! What keeps several CronJobs from running at once, said once.
+//! What keeps several CronJobs from running at once, said once, by the page and by `list`.
 //!
 //! Guarantees: a controller that holds no Lease is named, whatever is overdue. An answer of the API server is quoted if it keeps at least
 //! two CronJobs from running, those of most CronJobs first; the names of Jobs in it, and its numbers, make no difference. What is quoted
@@ -10,10 +10,9 @@ use chrono::{DateTime, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
-use super::model::{Model, Row};
-use crate::cli::explain::lease::{ControllerLease, IN_TREE};
-use crate::cli::explain::{Explanation, Facts, InCharge, Urgency};
-use crate::cli::output::{count, moment};
+use super::explain::lease::{ControllerLease, IN_TREE};
+use super::explain::{Explanation, Facts, InCharge, Urgency};
+use super::output::{count, moment};
 use crate::options::PROGRAM;
 
 /// The least number of CronJobs that share a refusal.
@@ -34,15 +33,28 @@ pub struct Refusal {
     kind: String,
 }
 
+/// What a banner may say of a CronJob.
+#[derive(Clone, Copy, Debug)]
+pub struct Concern<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Which controller runs it.
+    pub in_charge: InCharge,
+    /// How much attention it needs.
+    pub urgency: Urgency,
+    /// With what the API server refuses its Jobs.
+    pub refusal: Option<&'a Refusal>,
+}
+
 /// A cause, and what finds the CronJobs that have it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Banner {
     /// In sentences.
     pub text: String,
     /// A part of the words of those that have it and are overdue; `None` if none is.
-    q: Option<String>,
+    pub(crate) q: Option<String>,
     /// Their namespace, if all are in one.
-    namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 impl Refusal {
@@ -82,24 +94,28 @@ fn without_job(text: &str, cron_job: &str) -> String {
 
 /// The controllers that hold no Lease, and the answers that keep CronJobs from running. `lease` finds the Lease of those that run in a
 /// namespace under a controller; without it, Leases are not known.
-pub fn banners<F>(model: &Model, lease: Option<&F>, now: DateTime<Utc>) -> Vec<Banner>
+pub fn banners<'a, F>(
+    cron_jobs: impl Iterator<Item = Concern<'a>>,
+    lease: Option<&F>,
+    now: DateTime<Utc>,
+) -> Vec<Banner>
 where
     F: Fn(&str, InCharge) -> Option<ControllerLease>,
 {
     let mut leaderless: BTreeMap<String, Concerned<'_>> = BTreeMap::new();
     let mut refused: BTreeMap<&str, Concerned<'_>> = BTreeMap::new();
     let mut known: BTreeMap<(&str, u8), Option<String>> = BTreeMap::new();
-    for row in model.rows.values().filter(|row| row.urgency != Urgency::Stopped) {
+    for one in cron_jobs.filter(|one| one.urgency != Urgency::Stopped) {
         let without = lease.and_then(|lease| {
-            let key = (row.namespace.as_str(), row.in_charge as u8);
+            let key = (one.namespace, one.in_charge as u8);
             known
                 .entry(key)
-                .or_insert_with(|| leader_of(row.in_charge, lease(&row.namespace, row.in_charge), now))
+                .or_insert_with(|| leader_of(one.in_charge, lease(one.namespace, one.in_charge), now))
                 .clone()
         });
-        match (without, &row.refusal) {
-            (Some(why), _) => leaderless.entry(why).or_default().0.push(row),
-            (None, Some(refusal)) => refused.entry(&refusal.kind).or_default().0.push(row),
+        match (without, one.refusal) {
+            (Some(why), _) => leaderless.entry(why).or_default().0.push(one),
+            (None, Some(refusal)) => refused.entry(&refusal.kind).or_default().0.push(one),
             (None, None) => {}
         }
     }
@@ -107,6 +123,12 @@ where
     refused.sort_by_key(|rows| std::cmp::Reverse(rows.0.len()));
     let leaderless = leaderless.into_iter().map(|(why, rows)| rows.leaderless(&why));
     leaderless.chain(refused.iter().take(MOST).filter_map(Concerned::refused)).collect()
+}
+
+/// That the cluster cannot be read since a time.
+pub fn outage(since: DateTime<Utc>, why: &str, zone: Zone) -> String {
+    let (since, why) = (moment(zone, since), why.trim_end_matches('.'));
+    format!("Not live since {since}: {why}. Every state and every time above is as of then.")
 }
 
 /// Why no controller is known to run what this one is in charge of, as a sentence; `None` if one holds its Lease.
@@ -133,11 +155,11 @@ fn leader_of(in_charge: InCharge, lease: Option<ControllerLease>, now: DateTime<
 
 /// The CronJobs that have a cause.
 #[derive(Default)]
-struct Concerned<'a>(Vec<&'a Row>);
+struct Concerned<'a>(Vec<Concern<'a>>);
 
 impl Concerned<'_> {
     fn leaderless(&self, why: &str) -> Banner {
-        let overdue = self.0.iter().filter(|row| row.urgency == Urgency::Overdue).count();
+        let overdue = self.0.iter().filter(|one| one.urgency == Urgency::Overdue).count();
         let what = count(self.0.len(), "CronJob");
         let overdue_now = match overdue {
             0 => "none is overdue yet".to_owned(),
@@ -149,7 +171,7 @@ impl Concerned<'_> {
     }
 
     fn refused(&self) -> Option<Banner> {
-        let refusals: Vec<&Refusal> = self.0.iter().filter_map(|row| row.refusal.as_ref()).collect();
+        let refusals: Vec<&Refusal> = self.0.iter().filter_map(|one| one.refusal).collect();
         let first = refusals.first()?;
         let like = if refusals.iter().all(|one| one.text == first.text) { "" } else { ", with other numbers for each" };
         let place = self.namespace().map_or_else(String::new, |namespace| format!(" of namespace {namespace}"));
@@ -159,8 +181,8 @@ impl Concerned<'_> {
     }
 
     fn namespace(&self) -> Option<String> {
-        let first = &self.0.first()?.namespace;
-        self.0.iter().all(|row| row.namespace == *first).then(|| first.clone())
+        let first = self.0.first()?.namespace;
+        self.0.iter().all(|one| one.namespace == first).then(|| first.to_owned())
     }
 }
 

@@ -10,10 +10,10 @@ const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "au
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// The smallest and the greatest number of each field.
-pub(super) const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
+pub(in crate::cli) const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
 
 /// The hint for a schedule that was refused.
-pub(super) fn of(text: &str) -> Option<String> {
+pub(in crate::cli) fn of(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     if lower.starts_with("rate(") || lower.starts_with("cron(") {
         return Some(
@@ -75,8 +75,16 @@ fn too_many(fields: &[&str]) -> Option<String> {
     is_meant.then(|| format!("schedules have five fields here; leave out the {which}"))
 }
 
+/// The text of a refusal, with the hint for its schedule if there is one.
+pub(in crate::cli) fn with(refusal: String, schedule: &str) -> String {
+    match of(schedule) {
+        Some(hint) => format!("{refusal}; {hint}"),
+        None => refusal,
+    }
+}
+
 /// The number of a value of the field with that index.
-pub(super) fn number(field: usize, text: &str) -> Option<u32> {
+pub(in crate::cli) fn number(field: usize, text: &str) -> Option<u32> {
     let (first, names): (u32, &[&str]) = match field {
         3 => (1, &MONTHS),
         4 => (0, &DAYS),

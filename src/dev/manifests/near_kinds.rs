@@ -1,4 +1,4 @@
-//! Kinds that look like one that is checked, and do not exist.
+//! Kinds that look like one that is served, and do not exist.
 //!
 //! Guarantees: only groups whose kinds are known are judged. These are the groups of Kubernetes itself, since a custom resource's
 //! group has a dot, and those of this program's custom resources. Compared are the kinds that `dev` serves. An object of any other
@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 
 use apiserver::{Resource, kinds};
 
-use super::{Code, Fault};
 use crate::api::ControllerKind;
 
 /// The kinds that `dev` serves. They take long to make, and a repository has thousands of objects.
@@ -21,8 +20,8 @@ struct Meant<'a> {
     kind: &'a str,
 }
 
-/// That an object's kind does not exist in its group, and which one is probably meant.
-pub(super) fn judge(api_version: &str, kind: &str) -> Option<Fault> {
+/// That an object's kind does not exist in its group, and which one is probably meant: the wrong field, and a sentence.
+pub(crate) fn judge(api_version: &str, kind: &str) -> Option<(&'static str, String)> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let is_built_in = !group.contains('.') || group.ends_with(".k8s.io");
     let scheduled = meant();
@@ -43,11 +42,11 @@ pub(super) fn judge(api_version: &str, kind: &str) -> Option<Fault> {
     let meant = known.iter().filter(is_candidate).min_by_key(distance)?;
     let field = if meant.kind == kind { "apiVersion" } else { "kind" };
     let message = format!("there is no {kind} in {api_version}; did you mean {} of {}?", meant.kind, meant.api_version);
-    Some(Fault::error(Code::NoKind, field, message))
+    Some((field, message))
 }
 
 /// Whether one of the kinds that are compared is probably meant.
-pub(super) fn is_meant(kind: &str) -> bool {
+pub(crate) fn is_meant(kind: &str) -> bool {
     meant().iter().any(|meant| is_near(kind, meant.kind))
 }
 

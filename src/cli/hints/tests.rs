@@ -1,0 +1,120 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+use crate::cli::dispatch;
+use crate::cli::explain::explain;
+use crate::cli::explain::tests::{cron_job, facts, instant};
+use crate::cli::next::cron_jobs::{Answer, CronJobRuns, Question};
+use crate::cli::output::Report as _;
+use crate::options::Environment;
+
+#[test]
+fn schedule_of_another_scheduler_is_refused_with_what_to_write() {
+    let rows = [
+        ("0 0 L * *", "L, W and # are known to the annotation cronjob-controller.dev/schedule only"),
+        ("0 0 15W * *", "L, W and #"),
+        ("0 0 LW * *", "L, W and #"),
+        ("0 0 * * 5L", "L, W and #"),
+        ("0 0 * * FRI#2", "L, W and #"),
+        ("H 3 * * *", "H is Jenkins's"),
+        ("H/15 * * * *", "H is Jenkins's"),
+        ("0 0 * * 7", "Sunday is 0"),
+        ("0 0 * * 5-7", "Sunday is 0"),
+        ("0 0 * * SAT-SUN", "write 6,0"),
+        ("0 0 * * FRI-MON", "write 5-6,0-1"),
+        ("0 22-6 * * *", "write 22-23,0-6"),
+        ("0 0 1 NOV-FEB *", "write 11-12,1-2"),
+        ("0 22-6/2 * * *", "write 22,0,2,4,6"),
+        ("0 0 * * 7/2", "Sunday is 0"),
+        ("0 0 0 * * *", "leave out the first (seconds)"),
+        ("0 0 3 ? * MON", "leave out the first (seconds)"),
+        ("0 10 * * ? *", "leave out the last (years)"),
+        ("0 10 ? * MON-FRI *", "leave out the last (years)"),
+        ("0 0 1 1 * 2027", "leave out the last (years)"),
+        ("0 3 * * 1, 5", "a list has no blanks"),
+        ("0 3 * * 1 - 5", "a range has no blanks"),
+        ("0 0 0 * * ? 2027", "leave out the first (seconds), and the last (years)"),
+        ("rate(5 minutes)", "@every 5m"),
+    ];
+    for (text, want) in rows {
+        assert!(Schedule::parse_standard(text, Zone::UTC).is_err(), "{text}");
+        let hint = of(text).unwrap_or_default();
+        assert!(hint.contains(want), "{text}: {hint}");
+    }
+}
+
+#[test]
+fn other_refused_schedules_have_no_hint() {
+    for text in [
+        "",
+        "often",
+        "61 * * * *",
+        "0 0 * * MOO",
+        "* * * *",
+        "0 24 * * *",
+        "0 0 32-1 * *",
+        "5-1/0 * * * *",
+        "TZ=Europe/Berlin 0 3 * * * *",
+        "CRON_TZ=UTC 0 3 * * *  x",
+        "0 3 * * * echo hi",
+    ] {
+        assert!(Schedule::parse_standard(text, Zone::UTC).is_err(), "{text}");
+        assert_eq!(of(text), None, "{text}");
+    }
+}
+
+/// The dialects that people write most, one of each.
+const DIALECTS: [(&str, &str); 9] = [
+    ("0 0 L * *", "; L, W and # are known to the annotation cronjob-controller.dev/schedule only"),
+    ("0 0 15W * *", "; L, W and # are known"),
+    ("0 0 * * FRI#2", "; L, W and # are known"),
+    ("H 3 * * *", "; H is Jenkins's; write a number"),
+    ("0 0 * * 7", "; Sunday is 0"),
+    ("0 0 * * SAT-SUN", "; a range ends at the end of its field; write 6,0"),
+    ("0 22-6 * * *", "; a range ends at the end of its field; write 22-23,0-6"),
+    ("0 0 3 * * *", "; schedules have five fields here; leave out the first (seconds)"),
+    ("rate(5 minutes)", "; this is a schedule of AWS; for an interval write @every 5m"),
+];
+
+#[test]
+fn next_and_explain_give_the_hint_behind_the_refusal() {
+    for (text, want) in DIALECTS {
+        let refused = dispatch::parse(["cronjob-controller", "next", text], &Somewhere).unwrap_err().to_string();
+        assert!(refused.contains("is not a schedule: ") && refused.contains(want), "{refused}");
+        let change = json!({"spec": {"schedule": text}});
+        let (cron_job, now) = (cron_job(&change), instant("2026-11-22T10:00:00Z"));
+        let question = Question { zone: Zone::UTC, seed: "".into(), from: None, count: 1, all: false };
+        let runs = Answer::One(Box::new(CronJobRuns::of(&cron_job, &question, now))).lines().join("\n");
+        assert!(runs.contains("It does not run: spec.schedule: ") && runs.contains(want), "{runs}");
+        let told = explain(&facts(&change, vec![]), Zone::UTC, now);
+        assert!(told.why.contains(" cannot be read: ") && told.why.contains(want), "{}", told.why);
+    }
+}
+
+#[cfg(feature = "dev")]
+#[test]
+fn check_gives_the_hint_behind_the_refusal() {
+    use crate::cli::check::{Rules, Source, check};
+
+    for (text, want) in DIALECTS {
+        let text =
+            format!("apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a}}\nspec: {{schedule: \"{text}\"}}\n");
+        let lines =
+            check(&[Source { file: "a".to_owned(), text }], &Rules::default(), instant("2026-11-22T10:00:00Z")).lines();
+        assert!(lines.iter().any(|line| line.contains("[invalid]") && line.contains(want)), "{want}: {lines:#?}");
+    }
+}
+
+struct Somewhere;
+
+impl Environment for Somewhere {
+    fn pod_namespace(&self) -> Option<String> {
+        None
+    }
+
+    fn local_zone(&self) -> Zone {
+        Zone::UTC
+    }
+}
