@@ -417,3 +417,14 @@ fn counted_from<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Box<Cou
 fn null_as_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
+
+/// When the schedule, the zone or the suspension of a CronJob was written last, another field by the same writer since, or a
+/// field that cannot be read. `None` if the object's `managedFields` do not say it.
+pub fn slots_edited(json: &str) -> Option<DateTime<Utc>> {
+    #[derive(Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        metadata: wire::Metadata<'a>,
+    }
+    serde_json::from_str::<Object<'_>>(json).ok()?.metadata.edits().last_of_slots
+}

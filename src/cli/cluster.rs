@@ -24,7 +24,7 @@ use super::explain::read::{ReadError, Said, Target, ended_runs, get, lease_of, l
 use super::explain::{Facts, InCharge, leases_unread};
 use super::output;
 use super::restrictions::{Restrictions, unread};
-use crate::api::batch_v1::{CronJob, Job};
+use crate::api::batch_v1::{CronJob, Job, slots_edited};
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::client::{connect_for_person, connect_to_read};
@@ -236,7 +236,9 @@ pub async fn read_all(
         let namespace_unread = restrictions.unread.clone();
         let ended = ended_runs(&all);
         let leases_unread = leases_unread.clone();
-        let facts = Facts { cron_job, in_charge, jobs, warnings, ended, lease, leases_unread, namespace_unread };
+        let edited = slots_edited(raw.get());
+        let facts =
+            Facts { cron_job, in_charge, jobs, warnings, ended, lease, leases_unread, namespace_unread, edited };
         Some(Known { facts, events: all })
     };
     Ok(cron_jobs.into_iter().filter_map(known).collect())

@@ -293,6 +293,7 @@ impl Source {
             lease,
             leases_unread: None,
             namespace_unread,
+            edited: watched.edited,
         };
         let mut known = Known { facts, events };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));

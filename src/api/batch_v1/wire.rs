@@ -58,7 +58,7 @@ pub struct Metadata<'a> {
 
 impl Metadata<'_> {
     /// The changes of the object other than in its status; without times if it has no readable list of managers.
-    fn edits(&self) -> Edits {
+    pub fn edits(&self) -> Edits {
         let managers = self.managed_fields.and_then(|managers| serde_json::from_str(managers.get()).ok());
         let mut managers: Vec<Manager<'_>> = managers.unwrap_or_default();
         managers.retain(|manager| manager.subresource.as_deref().is_none_or(str::is_empty));

@@ -94,6 +94,10 @@ impl Case<'_> {
         }
         let missed = self.missed();
         let what = match missed.as_slice() {
+            [] => {
+                let why = "and its schedule, its zone or its suspension has been written since";
+                return (State::Waiting, format!("The run of {at} did not start {within}, {why}. {then}"));
+            }
             [first, .., _] => {
                 let number = if missed.len() > MANY { format!("more than {MANY}") } else { missed.len().to_string() };
                 format!("The last {number} runs were missed, those of {} to {at}: none started", self.moment(*first))
@@ -103,18 +107,18 @@ impl Case<'_> {
         let refused = self.missed_since().and_then(|since| self.facts.refused_since(since)).map(Said::refusal);
         let refused =
             refused.map(|refusal| format!(" The API server refuses the {noun}: {refusal}.")).unwrap_or_default();
-        let edited = self.cron_job.policies.as_ref().and_then(|policies| policies.edits().last_of_slots);
-        let is_older = edited.is_some_and(|edited| edited >= self.cron_job.due(slot));
-        let state = if is_older { State::Waiting } else { State::Missed };
-        (state, format!("{what} {within}.{refused} {then}"))
+        (State::Missed, format!("{what} {within}.{refused} {then}"))
     }
 
-    /// The newest runs that were not started before their deadline, oldest first, back to one that a Job kept from starting.
+    /// The newest runs that were not started before their deadline, oldest first, back to one that a Job kept from starting, or to
+    /// an edit: a suspension or another schedule may have been in its place before.
     fn missed(&self) -> Vec<DateTime<Utc>> {
         let (from, until) = (self.last_decided(), self.cron_job.nominal(self.now));
         let slots = self.schedule().map(|it| newest_starts(&Evaluation::of(it), from, until, MANY + 1));
         let newest = slots.into_iter().flatten().rev();
-        let mut missed: Vec<_> = newest.take_while(|slot| self.kept_until_too_late(*slot).is_none()).collect();
+        let is_edited_since = |slot| self.facts.edited.is_some_and(|edited| edited >= self.cron_job.due(slot));
+        let is_missed = |slot: &DateTime<Utc>| !is_edited_since(*slot) && self.kept_until_too_late(*slot).is_none();
+        let mut missed: Vec<_> = newest.take_while(is_missed).collect();
         missed.reverse();
         missed
     }

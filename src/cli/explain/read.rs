@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use super::in_charge::InCharge;
 use super::lease::{ControllerLease, Leases};
 use super::{Explanation, Shell, Urgency, cluster_flags, explain};
-use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job, slots_edited};
 use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
@@ -57,13 +57,24 @@ pub struct Facts {
     pub leases_unread: Option<String>,
     /// Why its Namespace could not be read; what that says is part of the CronJob otherwise.
     pub namespace_unread: Option<String>,
+    /// When its schedule, zone or suspension was written last, if that is known.
+    pub edited: Option<DateTime<Utc>>,
 }
 
 impl Facts {
     /// Of a CronJob whose Events, Lease and Namespace do not matter.
     pub fn of(cron_job: Arc<CronJob>, in_charge: InCharge, jobs: Vec<Arc<Job>>) -> Self {
-        let (warnings, ended) = (Ok(Vec::new()), Vec::new());
-        Self { cron_job, in_charge, jobs, warnings, ended, lease: None, leases_unread: None, namespace_unread: None }
+        Self {
+            cron_job,
+            in_charge,
+            jobs,
+            warnings: Ok(Vec::new()),
+            ended: Vec::new(),
+            lease: None,
+            leases_unread: None,
+            namespace_unread: None,
+            edited: None,
+        }
     }
 
     /// The newest Warning since then that says that the API server refused a Job.
@@ -339,7 +350,8 @@ pub async fn read(
     let restrictions = Restrictions::read(client, Some(namespace)).await;
     let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
     let namespace_unread = restrictions.unread;
-    Ok(Facts { cron_job, in_charge, jobs, warnings, ended, lease, leases_unread, namespace_unread })
+    let edited = slots_edited(&text);
+    Ok(Facts { cron_job, in_charge, jobs, warnings, ended, lease, leases_unread, namespace_unread, edited })
 }
 
 /// Which controller runs the CronJob, just decoded from `json`, and its lease. Afterwards it reads as that controller reads it.

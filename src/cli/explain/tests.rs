@@ -8,6 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::batch_v1::slots_edited;
 use crate::api::{ControllerKind, Interner, Object};
 use crate::cli::cluster::{ControllerFlags, read_all};
 use crate::cli::explain::lease::Leases;
@@ -26,6 +27,10 @@ pub(crate) fn name_of(slot: &str) -> String {
 
 /// A daily CronJob that was started this morning, with `change` merged into it.
 pub(in crate::cli) fn cron_job(change: &Value) -> Arc<CronJob> {
+    Arc::new(CronJob::decode(&object(change), &Interner::default()).unwrap())
+}
+
+fn object(change: &Value) -> String {
     let mut object = json!({
         "apiVersion": "batch/v1", "kind": "CronJob",
         "metadata": {
@@ -40,7 +45,7 @@ pub(in crate::cli) fn cron_job(change: &Value) -> Arc<CronJob> {
         "status": {"lastScheduleTime": "2026-11-22T02:00:00Z"},
     });
     merge_patch(&mut object, change);
-    Arc::new(CronJob::decode(&object.to_string(), &Interner::default()).unwrap())
+    object.to_string()
 }
 
 /// The Job of a slot, of CronJob `owner`; `end` is the condition that ended it.
@@ -66,8 +71,7 @@ fn active(slot: &str) -> Value {
 
 /// What is read about a CronJob with these Jobs, where no lease and no write says whose it is.
 pub(crate) fn facts(change: &Value, jobs: Vec<Arc<Job>>) -> Facts {
-    let in_charge = InCharge::Unknown;
-    Facts::of(cron_job(change), in_charge, jobs)
+    Facts { edited: slots_edited(&object(change)), ..Facts::of(cron_job(change), InCharge::Unknown, jobs) }
 }
 
 fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {
@@ -1566,13 +1570,12 @@ fn runs_that_were_missed_at_the_end_are_a_state_of_their_own() {
     };
     let managed = |operation: &str| {
         json!({"metadata": {
-            "annotations": {"cronjob-controller.dev/stuck-after": "1h"},
             "managedFields": [{"manager": "kubectl", "operation": "Update", "time": operation,
                 "fieldsV1": {"f:spec": {"f:schedule": {}, "f:suspend": {}}}}],
         }})
     };
     let forbid = json!({"spec": {"concurrencyPolicy": "Forbid"}});
-    let rows: [MissedRow<'_>; 6] = [
+    let rows: [MissedRow<'_>; 7] = [
         (
             "one",
             "2026-11-21T02:00:00Z",
@@ -1621,9 +1624,20 @@ fn runs_that_were_missed_at_the_end_are_a_state_of_their_own() {
             managed("2026-11-22T09:00:00Z"),
             vec![],
             State::Waiting,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 did not start {within}, and its schedule, its zone or its suspension has been \
+             written since. It waits for the next run.",
+            None,
+            None,
+        ),
+        (
+            "between the last two slots",
+            friday,
+            managed("2026-11-21T09:00:00Z"),
+            vec![],
+            State::Missed,
             "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start {within}. It waits for the next run.",
             Some(today),
-            None,
+            Some("missed its runs for 8h00m"),
         ),
         (
             "and before it",

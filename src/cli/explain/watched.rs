@@ -5,10 +5,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use chrono::{DateTime, Utc};
+
 use super::InCharge;
 use super::in_charge::without_policies;
 use super::lease::Leases;
-use crate::api::batch_v1::CronJob;
+use crate::api::batch_v1::{CronJob, slots_edited};
 use crate::api::policy::PolicyOptions;
 use crate::api::{DecodeError, Interner, Manage, Object, ResourceKind, identity_at};
 use crate::cli::migrate::in_tree_wrote;
@@ -23,18 +25,20 @@ pub struct Watched {
     handed_over: bool,
     /// Whose its status is.
     in_tree_wrote: Option<bool>,
+    /// When its schedule, zone or suspension was written last.
+    pub edited: Option<DateTime<Utc>>,
 }
 
 impl Watched {
     /// The CronJob with what is known of its controller.
     pub fn new(cron_job: CronJob, handed_over: bool, in_tree_wrote: Option<bool>) -> Self {
-        Self { cron_job: Arc::new(cron_job), in_tree: OnceLock::new(), handed_over, in_tree_wrote }
+        Self { cron_job: Arc::new(cron_job), in_tree: OnceLock::new(), handed_over, in_tree_wrote, edited: None }
     }
 
     /// The CronJob that was just decoded from `json`.
     pub fn decoded(mut cron_job: CronJob, json: &str) -> Self {
         let handed_over = Manage::Annotated.takes(&mut cron_job);
-        Self::new(cron_job, handed_over, in_tree_wrote(json))
+        Self { edited: slots_edited(json), ..Self::new(cron_job, handed_over, in_tree_wrote(json)) }
     }
 
     /// Gives it the policies that it has in the controller. Only an object that is not shared yet is changed.

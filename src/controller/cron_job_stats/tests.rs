@@ -154,7 +154,8 @@ fn counting_has_an_end() {
 fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_are_left() {
     let ended = |made: &str, hour: &str, condition: &str| -> Arc<Job> {
         let slot = at(&format!("{hour}:00:00"));
-        let name = if made == "by hand" { format!("by-hand-{hour}") } else { format!("report-{}", slot.timestamp() / 60) };
+        let name =
+            if made == "by hand" { format!("by-hand-{hour}") } else { format!("report-{}", slot.timestamp() / 60) };
         let completed = (condition == "Complete").then(|| format!("2026-03-02T{hour}:10:00Z"));
         let conditions = json!([{ "type": condition, "status": "True" }]);
         let status: Value = json!({
