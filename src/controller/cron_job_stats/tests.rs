@@ -157,7 +157,8 @@ fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_
         let name =
             if made == "by hand" { format!("by-hand-{hour}") } else { format!("report-{}", slot.timestamp() / 60) };
         let completed = (condition == "Complete").then(|| format!("2026-03-02T{hour}:10:00Z"));
-        let conditions = json!([{ "type": condition, "status": "True" }]);
+        let ended = format!("2026-03-02T{hour}:05:00Z");
+        let conditions = json!([{ "type": condition, "status": "True", "lastTransitionTime": ended }]);
         let status: Value = json!({
             "startTime": format!("2026-03-02T{hour}:00:01Z"), "completionTime": completed, "conditions": conditions,
         });
