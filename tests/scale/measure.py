@@ -53,7 +53,7 @@ def objects(number):
             "failedJobsHistoryLimit": 1,
             "jobTemplate": {"spec": {"completions": 0, "template": TEMPLATE}},
         },
-        "status": {"lastScheduleTime": "2026-01-01T00:00:00Z", "lastSuccessfulTime": "2026-01-01T00:00:20Z"},
+        "status": {"lastScheduleTime": "2026-01-01T00:00:00Z", "lastSuccessfulTime": "2026-01-01T00:02:20Z"},
     }
     for slot in range(3):
         began = f"2026-01-01T00:0{slot}:00Z"
