@@ -25,7 +25,8 @@ pub struct Watched {
     handed_over: bool,
     /// Whose its status is.
     in_tree_wrote: Option<bool>,
-    /// When its schedule, zone or suspension was written last.
+    /// When its schedule, zone or suspension was written last; the page asks for it.
+    #[cfg_attr(not(feature = "ui"), allow(dead_code))]
     pub edited: Option<DateTime<Utc>>,
 }
 
