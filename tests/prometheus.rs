@@ -412,15 +412,18 @@ impl World {
 
     /// The Jobs of an earlier controller: three that fail, one that never ends, and one that nothing starts.
     fn leave_jobs(&self) {
-        for name in ["bad-1", "bad-2", "bad-3"] {
+        let of_slot = |slot: i64| {
+            let at = rfc3339(DateTime::from_timestamp(slot * 60, 0).unwrap());
+            json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": at })
+        };
+        let minute = Utc::now().timestamp() / 60;
+        for slot in minute - 3..minute {
             let fails = json!({ "cronjob-controller.dev/outcome": "fail" });
-            self.job("bad", name, &json!({}), &fails, JOB_CONTROLLER);
+            self.job("bad", &format!("bad-{slot}"), &of_slot(slot), &fails, JOB_CONTROLLER);
         }
         let slot = (Utc::now() - NEGLECTED).timestamp() / 60 + 1;
-        let at = rfc3339(DateTime::from_timestamp(slot * 60, 0).unwrap());
-        let annotations = json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": at });
         let hangs = json!({ "cronjob-controller.dev/duration": "1h" });
-        self.job("stuck", &format!("stuck-{slot}"), &annotations, &hangs, JOB_CONTROLLER);
+        self.job("stuck", &format!("stuck-{slot}"), &of_slot(slot), &hangs, JOB_CONTROLLER);
         self.job("good", "good-1", &json!({}), &json!({}), "example.com/none");
     }
 

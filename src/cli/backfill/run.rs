@@ -170,30 +170,22 @@ impl Run<'_> {
     pub async fn carry_out(&mut self) -> Result<(), CliError> {
         // A create that a dead process sent may be committed until then.
         let settled = Instant::now() + LONGEST_WRITE + SERVER_MARGIN;
-        let mut cron_job = self.write(Some(self.next.clone()), None).await?;
+        let mut cron_job = self.write(Some(self.next.clone())).await?;
         let has_begun = self.next.begun.is_some();
         if let Some(begun) = self.next.begun {
             let found = self.place.job(&self.name_of(begun.slot)).await?;
             let is_ours = found.is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
             if cron_job.limits().max_concurrent.is_some() && !is_ours {
-                let found = self.wait_for_place().await?;
-                if self.is_closed {
-                    return Ok(());
-                }
                 // Another process may have continued meanwhile.
-                cron_job = self.write(Some(self.next.clone()), Some(found)).await?;
+                let Some(found) = self.write_in_place(None).await? else { return Ok(()) };
+                cron_job = found;
             }
             self.repeat(&cron_job, begun, settled).await?;
         }
         while !self.next.left.is_empty() {
             self.wait_until(|run| run.running.len() < run.question.max_active).await?;
-            let found = self.wait_for_place().await?;
-            if self.is_closed {
-                return Ok(());
-            }
             let slot = self.next.left.remove(0);
-            self.next.begun = Some(Begun { slot, at: self.now().await });
-            let cron_job = self.write(Some(self.next.clone()), Some(found)).await?;
+            let Some(cron_job) = self.write_in_place(Some(slot)).await? else { return Ok(()) };
             self.start(&cron_job, slot).await?;
         }
         self.wait_until(|run| run.running.is_empty()).await?;
@@ -203,7 +195,7 @@ impl Run<'_> {
         if has_begun {
             sleep_until(settled).await;
         }
-        self.write(None, None).await.map(|_| ())
+        self.write(None).await.map(|_| ())
     }
 
     /// Reads the CronJob, if it may be backfilled (`goes_on`) and holds the record that this process wrote last.
@@ -221,13 +213,19 @@ impl Run<'_> {
         Ok(stored)
     }
 
-    /// Waits until the policies of the CronJob allow another Job, or the output is closed. Returns the CronJob as it is then.
-    async fn wait_for_place(&mut self) -> Result<Stored, CliError> {
-        let (mut since, mut told) = (self.now().await, None);
+    /// Waits until the policies of the CronJob allow another Job, or the output is closed. Returns the CronJob as it is then. There may
+    /// have been a place since `since`.
+    async fn wait_for_place(&mut self, since: &mut DateTime<Utc>) -> Result<Stored, CliError> {
+        let mut told = None;
         loop {
             let stored = self.read(true).await?;
             if stored.cron_job.limits().max_concurrent.is_none() {
                 return Ok(stored);
+            }
+            if !self.watch.has_list() && !self.is_closed {
+                // What was read before may have changed by then.
+                self.wait_until(|run| run.watch.has_list()).await?;
+                continue;
             }
             // A backfill is not held by its Namespace, and the regular runs are, unless the in-tree controller starts them.
             let restrictions = if self.in_charge == InCharge::InTree {
@@ -235,7 +233,6 @@ impl Run<'_> {
             } else {
                 Restrictions::read(self.place.client, Some(self.place.namespace)).await
             };
-            self.wait_until(|run| run.watch.has_list()).await?;
             let jobs = self.watch.jobs();
             let is_other = |job: &&Arc<Job>| job.finished.is_none() && !self.running.contains_key(&job.uid);
             let others = jobs.iter().filter(is_other).count();
@@ -245,9 +242,9 @@ impl Run<'_> {
             };
             let (now, unfinished) = (self.now().await, self.running.len() + others);
             // The clock may have been set back.
-            since = since.min(now);
+            *since = (*since).min(now);
             let restriction = restrictions.of(self.place.namespace);
-            let wait = limit::wait(&stored.cron_job, restriction, self.question.zone, unfinished, has_job, since, now);
+            let wait = limit::wait(&stored.cron_job, restriction, self.question.zone, unfinished, has_job, *since, now);
             let Some(Wait { slot, until }) = wait.filter(|_| !self.is_closed) else { return Ok(stored) };
             let is_worth_telling = slot.is_some() || others > 0;
             if is_worth_telling && told.replace(slot) != Some(slot) {
@@ -264,37 +261,62 @@ impl Run<'_> {
                 self.take(change).await?;
             }
             if slot.is_none() {
-                since = self.now().await;
+                *since = self.now().await;
             }
         }
     }
 
-    /// Writes the progress, or the end, if the object holds the record that this process wrote last. Returns the CronJob as
-    /// it is then. `found` is the CronJob, if it was read right before.
-    async fn write(&mut self, next: Option<Backfill>, mut found: Option<Stored>) -> Result<CronJob, CliError> {
+    /// Waits for a place and writes the progress at once: that `slot` is begun. If the CronJob changes meanwhile, it waits for a place by
+    /// what the CronJob is then. `None` if the output was closed.
+    async fn write_in_place(&mut self, slot: Option<DateTime<Utc>>) -> Result<Option<CronJob>, CliError> {
+        let mut since = self.now().await;
         for _ in 0..TRIES {
-            let stored = match found.take() {
-                Some(found) => found,
-                None => self.read(next.is_some()).await?,
-            };
-            let record = match &next {
-                Some(_) => Record { current: next.clone(), ..stored.record },
-                None => stored.record.finished(),
-            };
-            let value = record.text();
-            let version = stored.cron_job.resource_version.to_string();
-            let change = json!({"metadata": {"resourceVersion": version, "annotations": {BACKFILL: value}}});
-            match try_patch(self.place.client, &self.place.path(), &change).await {
-                Ok(text) => {
-                    self.stored = record;
-                    return Ok(self.place.decode(&text)?.cron_job);
-                }
-                // The controller has written the status.
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(cause) => return Err(self.place.refused(format!("record its progress: {}", words(&cause)))),
+            let found = self.wait_for_place(&mut since).await?;
+            if self.is_closed {
+                return Ok(None);
+            }
+            if let Some(slot) = slot {
+                self.next.begun = Some(Begun { slot, at: self.now().await });
+            }
+            if let Some(cron_job) = self.try_write(Some(self.next.clone()), found).await? {
+                return Ok(Some(cron_job));
             }
         }
-        Err(self.place.refused("record its progress: the object changes all the time"))
+        Err(self.changes_all_the_time())
+    }
+
+    /// Writes the progress, or the end, if the object holds the record that this process wrote last. Returns the CronJob as
+    /// it is then.
+    async fn write(&mut self, next: Option<Backfill>) -> Result<CronJob, CliError> {
+        for _ in 0..TRIES {
+            let stored = self.read(next.is_some()).await?;
+            if let Some(cron_job) = self.try_write(next.clone(), stored).await? {
+                return Ok(cron_job);
+            }
+        }
+        Err(self.changes_all_the_time())
+    }
+
+    /// Does so once. `None` if the object is not as it was read: the controller may have written the status.
+    async fn try_write(&mut self, next: Option<Backfill>, stored: Stored) -> Result<Option<CronJob>, CliError> {
+        let record = match &next {
+            Some(_) => Record { current: next, ..stored.record },
+            None => stored.record.finished(),
+        };
+        let version = stored.cron_job.resource_version.to_string();
+        let change = json!({"metadata": {"resourceVersion": version, "annotations": {BACKFILL: record.text()}}});
+        match try_patch(self.place.client, &self.place.path(), &change).await {
+            Ok(text) => {
+                self.stored = record;
+                Ok(Some(self.place.decode(&text)?.cron_job))
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
+            Err(cause) => Err(self.place.refused(format!("record its progress: {}", words(&cause)))),
+        }
+    }
+
+    fn changes_all_the_time(&self) -> CliError {
+        self.place.refused("record its progress: the object changes all the time")
     }
 
     /// Starts the slot that another process had begun, unless its Job exists or may have existed. From `settled` on, no create of

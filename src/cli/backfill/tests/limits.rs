@@ -149,3 +149,33 @@ async fn ten_backfills_at_once_start_each_slot_once_and_one_of_them_always_goes_
         assert_eq!(started, names()[..10], "{sentence}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn change_before_a_slot_is_begun_is_looked_at_first() {
+    let ends = |job: &Job| {
+        let time = if &*job.name.name == "by-hand" { 100 } else { 7 };
+        Some((Duration::from_secs(time), Ending::Complete))
+    };
+    let cluster = Cluster::limited(1, json!({}), ends).await;
+    let mut writes = 0;
+    cluster.wire.judge(move |ask| {
+        let is_write = ask.is(Verb::Patch, "cronjobs");
+        writes += usize::from(is_write);
+        // The one that says which slot is begun.
+        let there = if is_write && writes == 2 { Duration::from_secs(5) } else { Duration::ZERO };
+        Orders { there, ..Orders::default() }
+    });
+    let meanwhile = async {
+        cluster.world.pass(Duration::from_secs(2)).await;
+        cluster.make_by_hand().await;
+        let change = json!({"metadata": {"annotations": {"changed": "meanwhile"}}});
+        cluster.world.write("PATCH", &format!("{CRON_JOBS}/c"), &change).await
+    };
+    let began = cluster.world.clock.now();
+    let asked = slots(2, 1);
+    let ((answer, _), _) = tokio::join!(cluster.call(&asked), meanwhile);
+    assert!(answer.unwrap().is_good);
+    let past: Vec<_> = cluster.world.seen().into_iter().filter(|job| job.of_backfill).collect();
+    let first = past.iter().map(|job| job.creation_timestamp).min().unwrap();
+    assert!(first >= began + TimeDelta::seconds(101), "{first} is beside the Job made by hand");
+}
