@@ -229,7 +229,8 @@ fn never_fires(schedule: &Evaluation<'_>) -> bool {
 }
 
 /// Upstream's estimate: how often the first interval fits into the time since the first start.
-fn estimate(first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> i64 {
+#[doc(hidden)]
+pub fn estimate(first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> i64 {
     let interval = (second - first).num_seconds().clamp(1, MAX_DURATION);
     (now - first).num_seconds().min(MAX_DURATION) / interval + 1
 }

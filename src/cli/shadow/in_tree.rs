@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::missed::newest_start;
+use schedule::missed::{self, newest_start};
 use schedule::{Evaluation, Zone};
 
 use crate::api::batch_v1::{CronJob, Job};
@@ -79,10 +79,9 @@ impl InTree {
 fn estimate(schedule: &Evaluation<'_>, earliest: DateTime<Utc>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let first = schedule.next_after(earliest).filter(|first| *first <= now)?;
     let Some(second) = schedule.next_until(first, now) else { return Some(first) };
-    let between = i32::try_from((second - first).num_seconds()).ok().filter(|seconds| *seconds > 0)?;
-    let fit = i32::try_from((now - first).num_seconds() / i64::from(between)).ok()?;
-    let from = first.checked_add_signed(TimeDelta::seconds(i64::from(between)) * (fit - 1))?;
-    newest_start(schedule, from, now)
+    // It searches from one interval before the last one that fits.
+    let whole = i32::try_from(missed::estimate(first, second, now) - 2).ok()?;
+    newest_start(schedule, first.checked_add_signed((second - first).checked_mul(whole)?)?, now)
 }
 
 #[cfg(test)]
