@@ -34,10 +34,19 @@ fn write_one(directory: &Path, name: &str, text: &str) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Err(io::Error::other("it is not a regular file")),
         _ => {}
     }
+    replace(&file, text.as_bytes())
+}
+
+/// Puts a file of these bytes in the place of an earlier one, or of a link: a reader sees the earlier file, or this one whole.
+///
+/// # Errors
+/// When it cannot be written. The earlier file is left then.
+pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     // Creating a file and renaming it follow no link at their last part.
-    let draft = directory.join(format!(".{name}.{:016x}", rand::random::<u64>()));
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let draft = file.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
     let mut out = OpenOptions::new().write(true).create_new(true).open(&draft)?;
-    let written = out.write_all(text.as_bytes()).and_then(|()| fs::rename(&draft, &file));
+    let written = out.write_all(bytes).and_then(|()| fs::rename(&draft, file));
     written.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Guarantees: a reader sees a whole report, since the file is replaced and never written to. It is as old as [`EVERY`] at most.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::report::Report;
+use crate::cli::generated_files;
 
 /// How often it is written.
 const EVERY: Duration = Duration::from_secs(10);
@@ -44,11 +44,8 @@ impl ReportFile {
     }
 
     fn replace(&self, report: &Report) -> io::Result<()> {
-        let mut temporary = self.path.clone().into_os_string();
-        temporary.push(".new");
         let mut text = serde_json::to_vec(report)?;
         text.push(b'\n');
-        fs::write(&temporary, text)?;
-        fs::rename(&temporary, &self.path)
+        generated_files::replace(&self.path, &text)
     }
 }
