@@ -187,4 +187,4 @@ impl Concerned<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

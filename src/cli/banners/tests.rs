@@ -14,7 +14,8 @@ use crate::cli::explain::{State, explain};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
-fn refusal_of(name: &str, message: &str, at: &str) -> Option<Refusal> {
+/// With what a due run is refused, as an Event says at that time.
+pub(crate) fn refusal_of(name: &str, message: &str, at: &str) -> Option<Refusal> {
     let facts =
         facts(&json!({"metadata": {"name": name}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}}), vec![]);
     let said = Said { time: instant(at), count: 9, reason: "FailedCreate".to_owned(), message: message.to_owned() };

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::api::ObjectName;
-use crate::cli::explain::State;
+use crate::cli::banners::banners;
+use crate::cli::banners::tests::refusal_of;
+use crate::cli::explain::lease::ControllerLease;
+use crate::cli::explain::{InCharge, State};
 use crate::ui::model::{Next, tests::row};
 
 #[test]
@@ -44,5 +47,38 @@ fn what_is_counted_is_what_is_selected() {
         let filter = STATES.iter().find(|(name, _)| *name == state).unwrap().1;
         let counted = model.rows.values().filter(|row| filter.selects(row, now)).count();
         assert_eq!((&*names, counted), (want, want.len()), "{state}");
+    }
+}
+
+#[test]
+fn what_finds_the_cron_jobs_of_a_banner_selects_them() {
+    const NOW: &str = "2026-11-22T10:00:00Z";
+    let quota = |used| format!("Error creating job: exceeded quota: cpus, requested: cpu={used}, limited: cpu=8");
+    let (two, three) = (quota(2), quota(3));
+    let policy = "Error creating job: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no";
+    let rows = [
+        ("shop", "a", Some(policy)),
+        ("shop", "b", Some(policy)),
+        ("ops", "c", Some(policy)),
+        ("shop", "d", Some(&*two)),
+        ("shop", "e", Some(&*three)),
+        ("shop", "f", Some("Error creating job: only this one")),
+        ("shop", "g", None),
+    ];
+    let rows = rows.into_iter().map(|(namespace, name, message)| {
+        let mut row = row(name);
+        (row.namespace, row.state, row.urgency) = (namespace.to_owned(), State::Overdue, State::Overdue.urgency());
+        row.refusal = message.map(|message| refusal_of(name, message, NOW).unwrap());
+        (ObjectName::new(namespace, name), Arc::new(row))
+    });
+    let model = Model { rows: rows.collect(), version: 1 };
+    let now = NOW.parse().unwrap();
+    let lease: Option<&fn(&str, InCharge) -> Option<ControllerLease>> = None;
+    let found = banners(model.rows.values().map(|row| row.concern()), lease, now);
+    assert_eq!(found.len(), 2);
+    for (banner, number) in found.iter().zip([3, 2]) {
+        let namespace = banner.namespace.clone().unwrap_or_default();
+        let selection = Selection { q: banner.q.clone().unwrap(), namespace, ..Selection::default() };
+        assert_eq!(selection.rows(&model, now).unwrap().len(), number, "{}", banner.text);
     }
 }
