@@ -76,7 +76,7 @@ impl Case<'_> {
                 self.slots_since_the_last().next()
             }
             Verdict::Skipped(Skip::Deadline(slot)) if self.kept_until_too_late(slot).is_none() => {
-                return self.missed_since();
+                self.missed().first().copied()
             }
             _ => None,
         };
@@ -104,7 +104,8 @@ impl Case<'_> {
             }
             _ => format!("The run of {at} was missed: it did not start"),
         };
-        let refused = self.missed_since().and_then(|since| self.facts.refused_since(since)).map(Said::refusal);
+        let since = missed.first().map(|slot| self.cron_job.due(*slot));
+        let refused = since.and_then(|since| self.facts.refused_since(since)).map(Said::refusal);
         let refused =
             refused.map(|refusal| format!(" The API server refuses the {noun}: {refusal}.")).unwrap_or_default();
         (State::Missed, format!("{what} {within}.{refused} {then}"))
@@ -121,11 +122,6 @@ impl Case<'_> {
         let mut missed: Vec<_> = newest.take_while(is_missed).collect();
         missed.reverse();
         missed
-    }
-
-    /// When the first of the newest runs was due that were not started before their deadline.
-    fn missed_since(&self) -> Option<DateTime<Utc>> {
-        self.missed().first().map(|slot| self.cron_job.due(*slot))
     }
 
     /// A run that a sync would start now.

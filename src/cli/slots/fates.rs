@@ -208,14 +208,13 @@ impl History<'_> {
             State::NameTaken => (Fate::Missed, Some(Skip::NameTaken(slot)), &*self.explanation.why),
             State::Frozen => (Fate::Missed, None, "no controller started it before its Namespace was frozen"),
             State::NoController => (Fate::Missed, None, "no controller runs the CronJob"),
-            State::Waiting | State::NotStarted | State::Overdue | State::Missed | State::Starting
-                if !self.is_past_deadline(slot) =>
-            {
-                (Fate::Missed, None, "no controller started it before a later slot came")
-            }
             State::Waiting | State::NotStarted | State::Overdue | State::Missed | State::Starting => {
-                let why = "it did not start before its startingDeadlineSeconds had passed";
-                (Fate::Missed, Some(Skip::Deadline(slot)), why)
+                if self.is_past_deadline(slot) {
+                    let why = "it did not start before its startingDeadlineSeconds had passed";
+                    (Fate::Missed, Some(Skip::Deadline(slot)), why)
+                } else {
+                    (Fate::Missed, None, "no controller started it before a later slot came")
+                }
             }
             _ => (Fate::Skipped, Some(Skip::Invalid), &*self.explanation.why),
         };
