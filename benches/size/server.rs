@@ -133,7 +133,8 @@ impl Server {
                 text.push_str(&line("ADDED", &object));
             }
             if from + BATCH / 3000 > count {
-                let bookmark = json!({ "kind": kind, "apiVersion": "v1", "metadata": {
+                let api_version = if kind == "Namespace" { "v1" } else { "batch/v1" };
+                let bookmark = json!({ "kind": kind, "apiVersion": api_version, "metadata": {
                     "resourceVersion": WORLD_VERSION.to_string(),
                     "annotations": { "k8s.io/initial-events-end": "true" },
                 }});

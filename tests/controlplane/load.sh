@@ -62,3 +62,15 @@ YAML
 
 # The current slot.
 slot() { echo $(($(date +%s) / 60)); }
+
+# until_second SECOND: until that second of the next minute.
+until_second() { sleep "$(awk -v now="$EPOCHREALTIME" -v at="$1" 'BEGIN { print (int(now / 60) + 1) * 60 + at - now }')"; }
+
+# until_true SECONDS COMMAND...: until the command succeeds; fails when the time is over.
+until_true() {
+    local deadline=$((SECONDS + $1))
+    until "${@:2}"; do
+        [ "$SECONDS" -lt "$deadline" ] || { echo "$(basename "$(dirname "$0")"): not within $1 s: ${*:2}" >&2; return 1; }
+        sleep 0.2
+    done
+}

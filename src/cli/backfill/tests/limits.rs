@@ -18,6 +18,13 @@ fn short(_: &Job) -> Option<(Duration, Ending)> {
     Some((Duration::from_secs(7), Ending::Complete))
 }
 
+/// The Job made by hand takes a hundred seconds, and others seven.
+#[allow(clippy::unnecessary_wraps, reason = "an ending of a world")]
+fn long_by_hand(job: &Job) -> Option<(Duration, Ending)> {
+    let time = if &*job.name.name == "by-hand" { 100 } else { 7 };
+    Some((Duration::from_secs(time), Ending::Complete))
+}
+
 /// The slots every two minutes from eight o'clock.
 fn slots(number: i64, max_active: usize) -> Request {
     let mut asked = request();
@@ -61,11 +68,7 @@ async fn backfill_obeys_the_limit_and_leaves_the_place_of_a_regular_run_free() {
 
 #[tokio::test(start_paused = true)]
 async fn backfill_waits_for_a_job_made_by_hand_and_says_so() {
-    let ends = |job: &Job| {
-        let time = if &*job.name.name == "by-hand" { 100 } else { 7 };
-        Some((Duration::from_secs(time), Ending::Complete))
-    };
-    let cluster = Cluster::limited(1, json!({}), ends).await;
+    let cluster = Cluster::limited(1, json!({}), long_by_hand).await;
     cluster.make_by_hand().await;
     let began = cluster.world.clock.now();
     let asked = Request { format: Format::Table, ..slots(11, 1) };
@@ -152,11 +155,7 @@ async fn ten_backfills_at_once_start_each_slot_once_and_one_of_them_always_goes_
 
 #[tokio::test(start_paused = true)]
 async fn change_before_a_slot_is_begun_is_looked_at_first() {
-    let ends = |job: &Job| {
-        let time = if &*job.name.name == "by-hand" { 100 } else { 7 };
-        Some((Duration::from_secs(time), Ending::Complete))
-    };
-    let cluster = Cluster::limited(1, json!({}), ends).await;
+    let cluster = Cluster::limited(1, json!({}), long_by_hand).await;
     let mut writes = 0;
     cluster.wire.judge(move |ask| {
         let is_write = ask.is(Verb::Patch, "cronjobs");
