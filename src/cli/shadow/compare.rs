@@ -226,7 +226,7 @@ impl Track {
             .collect();
         if let Some(first) = self.slots.get(&slot).and_then(|known| known.theirs.clone()) {
             if first.uid != job.uid {
-                let listed = self.in_tree.starts_again(slot, &first, job).map(Finding::Listed);
+                let listed = self.in_tree.starts_again(slot, &first, job, sight.at).map(Finding::Listed);
                 self.find(slot, listed.unwrap_or_else(|| Finding::Twice(twice(&first, job))));
             }
         } else if slot > self.baseline || self.slots.contains_key(&slot) {

@@ -11,19 +11,28 @@ use schedule::{Evaluation, Zone};
 
 use crate::api::batch_v1::{CronJob, Job};
 
+/// How long after a status was written the in-tree controller's cache may still show the one before.
+const LATE_CACHE: TimeDelta = TimeDelta::seconds(5);
+
 /// What is known of the in-tree controller's view of a CronJob.
 #[derive(Debug, Default)]
 pub(super) struct InTree {
     /// The CronJob as it was looked at before; `None` if another controller is in charge.
     before: Option<Arc<CronJob>>,
+    /// When the status was seen to tell of another slot.
+    told: Option<DateTime<Utc>>,
     zone: Zone,
     /// It met a Job of another owner with the name of a slot's Job, and does not look at the CronJob again before an edit.
     is_stopped: bool,
 }
 
 impl InTree {
-    /// Takes the CronJob as it was looked at before, if the in-tree controller is in charge.
-    pub fn look(&mut self, before: Option<Arc<CronJob>>, zone: Zone) {
+    /// Takes the CronJob as it was looked at before, if the in-tree controller is in charge, and as it is `now`.
+    pub fn look(&mut self, before: Option<Arc<CronJob>>, cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) {
+        let last = cron_job.status.last_schedule_time;
+        if before.as_ref().is_some_and(|before| before.status.last_schedule_time != last) {
+            self.told = Some(now);
+        }
         (self.before, self.zone) = (before, zone);
     }
 
@@ -37,10 +46,11 @@ impl InTree {
         self.is_stopped = false;
     }
 
-    /// Why it starts a slot again whose Job is gone: the status did not tell of it yet.
-    pub fn starts_again(&self, slot: DateTime<Utc>, first: &Job, second: &Job) -> Option<String> {
+    /// Why it starts a slot again whose Job is gone, with one that was seen `at`: the status in its cache did not tell of it yet.
+    pub fn starts_again(&self, slot: DateTime<Utc>, first: &Job, second: &Job, at: DateTime<Utc>) -> Option<String> {
         let is_untold = self.before.as_ref()?.status.last_schedule_time < Some(slot);
-        (is_untold && first.name == second.name).then(|| {
+        let is_news = self.told.is_some_and(|told| at - told <= LATE_CACHE);
+        ((is_untold || is_news) && first.name == second.name).then(|| {
             format!("Job {} was created again: it was gone before the status told of its slot", first.name.name)
         })
     }

@@ -328,7 +328,7 @@ impl Shadow {
         let mut known = known.unwrap_or_else(|| Known::new(&cron_job, in_charge, &jobs, &sights, since));
         let is_changed = known.keep_up(&cron_job, in_charge, since, zone, now);
         let in_tree = (in_charge == InCharge::InTree).then(|| Arc::clone(&known.cron_job));
-        known.track.in_tree.look(in_tree, zone);
+        known.track.in_tree.look(in_tree, &cron_job, zone, now);
         let (earlier, earlier_jobs) = known.track.before(&cron_job, jobs.clone(), &sights);
         let ran = earlier_jobs.iter().filter(|job| is_running(job)).count();
         let verdict = self.verdict(&earlier, earlier_jobs, &sights, now);
