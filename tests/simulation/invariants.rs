@@ -381,7 +381,9 @@ impl Invariants {
         let is_gone = first.deleted.is_some_and(|deleted| deleted <= sent.at);
         // A standby that saw the Job remembers nothing of it.
         let led = model.held_since.filter(|_| model.holder == sent.identity);
-        let is_unknown = first.sight(sent.author).is_none() || first.deleted < led.map(|since| since + SECOND);
+        let is_unknown = first.sight(sent.author).is_none()
+            || first.deleted < led.map(|since| since + SECOND)
+            || was_taken_back_meanwhile(model, uid, first);
         if !recorded && !is_own && is_gone && first.is_removed_by_others() && is_unknown {
             // Its author never wrote the status, and later controllers could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job removed by others");
@@ -553,4 +555,14 @@ impl Invariants {
             self.coverage.count("plan", "adopt");
         }
     }
+}
+
+/// Whether a CronJob was taken back within a second of the create of `first`, for as long as that was there: no replica looked after it.
+fn was_taken_back_meanwhile(model: &Model, uid: &str, first: &Job) -> bool {
+    let Some(cron) = model.crons.get(uid) else { return false };
+    let (before, since) = cron.versions.split_at(cron.versions.partition_point(|version| version.at < first.created));
+    let meanwhile = since.iter().take_while(|version| first.deleted.is_some_and(|deleted| version.at <= deleted));
+    let is_at_once = since.first().is_some_and(|version| version.at <= first.created + SECOND);
+    let was_managed = before.last().is_some_and(|version| !version.is_taken_back());
+    was_managed && is_at_once && meanwhile.into_iter().all(Version::is_taken_back)
 }
