@@ -321,6 +321,12 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
+    /// What the processing of `key` takes shows nothing about how fast its group is answered: all are refused. Does nothing for a key
+    /// that is not being processed.
+    pub fn disregard(&self, key: &K) {
+        self.shared.state.lock().queue.disregard(key);
+    }
+
     /// Begins shutdown: accepts no new keys and drops timers; ready keys are still handed out. Ends the wait of
     /// [`WorkQueue::shut_down_with_drain`].
     pub fn shut_down(&self) {

@@ -109,6 +109,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Updates the concurrency limits at the end of a sync.
     pub(super) fn adjust_limits(&self, key: &ObjectName, begun: Begun, signal: Signal) {
+        if signal == Signal::Overloaded {
+            // It was refused before anything that its namespace slows down.
+            self.parts.queue.disregard(key);
+        }
         let mut limiter = self.limiter.lock();
         let changes = limiter.end(&key.namespace, begun, signal, Instant::now().into_std());
         if let Some(total) = changes.total {

@@ -85,6 +85,8 @@ pub(super) struct Work {
     number: u64,
     /// See [`Gate::due_started`].
     closing: u64,
+    /// Whether what it takes shows how fast its group is answered.
+    pub(super) is_evidence: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -240,7 +242,7 @@ impl<K> Order<K> {
         self.starved_had_its_turn = lane == STARVED && self.ready[HIGH] > 0;
         self.ready[lane] -= 1;
         self.shares.take(group.standing);
-        let mut work = Work { group: id, priority, since: now, number: 0, closing: 0 };
+        let mut work = Work { group: id, priority, since: now, number: 0, closing: 0, is_evidence: true };
         if let Some(since) = now.filter(|_| self.shares.limit != UNLIMITED) {
             self.sequence += 1;
             work.number = self.sequence;
@@ -266,7 +268,8 @@ impl<K> Order<K> {
         if let Some(since) = work.since.filter(|_| work.number > 0) {
             let was_unanswered = self.young.remove(work.number).is_none();
             let now = now();
-            group.evidence.ended(now.saturating_duration_since(since), work.priority, was_unanswered);
+            let took = if work.is_evidence { now.saturating_duration_since(since) } else { Duration::ZERO };
+            group.evidence.ended(took, work.priority, was_unanswered);
             self.judge(work.group);
             self.find_unanswered(now);
         }

@@ -140,6 +140,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.has_ready()
     }
 
+    /// What the processing of `key` takes shows nothing about how fast its group is answered.
+    pub(super) fn disregard(&mut self, key: &K) {
+        if let Some(work) = self.entries.get_mut(key).and_then(|entry| entry.processing.as_mut()) {
+            work.is_evidence = false;
+        }
+    }
+
     /// Whether keys are ready, so that a worker should be woken after a change that may let one leave. A key that is handed out
     /// is such a change, too: what made it ready may have let more leave.
     pub(super) fn has_ready(&self) -> bool {

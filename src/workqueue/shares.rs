@@ -163,9 +163,13 @@ impl Shares {
     /// Whether the limit is reached. What slow groups hold of the reserve does not count, and with three workers or fewer, what they
     /// hold beyond half of them. So when the limit falls, keys of other groups do not wait until the slow ones have ended.
     pub(super) fn is_full(&self) -> bool {
+        self.held() - self.held[Standing::Slow as usize] + self.slow() >= self.limit
+    }
+
+    /// How much work of slow groups counts.
+    fn slow(&self) -> usize {
         let most = if self.limit > 3 { self.unreserved() } else { self.limit / 2 };
-        let slow = self.held[Standing::Slow as usize];
-        self.held() - slow + slow.min(most) >= self.limit
+        self.held[Standing::Slow as usize].min(most)
     }
 
     /// How much work groups that are not prompt may have.
@@ -179,8 +183,8 @@ impl Shares {
     pub(super) fn of(&self, standing: Standing, is_unknown_due: bool) -> Share {
         let [_, returning, unproven, slow] = self.held;
         let unknown = returning + unproven;
-        let free = self.limit.saturating_sub(slow);
-        let is_bounded = slow + unknown < self.unreserved();
+        let free = self.limit.saturating_sub(self.slow());
+        let is_bounded = self.slow() + unknown < self.unreserved();
         let any_unknown = is_bounded && unknown < (free / 2).max(1);
         match standing {
             Standing::Prompt => Share { any: true, first: true },

@@ -99,9 +99,10 @@ impl Model {
         let half = 1.max(self.limit / 2);
         let slow = self.held(Standing::Slow);
         let unknown = self.held(Standing::Returning) + self.held(Standing::Unproven);
-        let free = self.limit.saturating_sub(slow);
         let reserve = if self.limit > 3 { self.limit.div_ceil(8) } else { 0 };
-        let leaves_some = slow + unknown < self.limit - reserve;
+        let counted = slow.min(if self.limit > 3 { self.limit - reserve } else { self.limit / 2 });
+        let free = self.limit - counted;
+        let leaves_some = counted + unknown < self.limit - reserve;
         let is_first = own.processing.is_empty();
         let is_unknown = |group: usize| self.standing(group) == Standing::Unproven;
         let is_unknown_due = self.ready.iter().any(|ready| ready.lane == HIGH && is_unknown(ready.key.0));
@@ -113,8 +114,7 @@ impl Model {
             Standing::Returning | Standing::Unproven => leaves_some && unknown < 1.max(free / 2),
         };
         is_admitted
-            && processing - slow + slow.min(if self.limit > 3 { self.limit - reserve } else { self.limit / 2 })
-                < self.limit
+            && processing - slow + counted < self.limit
             && own.processing.len() < own.limit.unwrap_or(usize::MAX)
     }
 
@@ -392,6 +392,47 @@ fn however_small_the_limit_becomes_what_hangs_does_not_stop_other_groups() {
             assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0], "{limit}: key {key}");
             queue.done(&(1, key), || now + Duration::from_millis(5));
         }
+    }
+}
+
+/// Keys of one group hang, and then the limit falls to three or less: a group that was never seen goes on, too.
+#[test]
+fn group_that_is_new_goes_on_beside_what_hangs_with_a_small_limit() {
+    for limit in 1..=3 {
+        let start = Instant::now();
+        let now = start + UNANSWERED;
+        let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+        queue.order().set_limit(16);
+        (0..8).for_each(|key| _ = queue.add((0, key), Priority::High, start));
+        assert!(drain(&mut queue, start)[0] > 4, "{limit}");
+        queue.order().set_limit(limit);
+        (8..20).for_each(|key| _ = queue.add((0, key), Priority::High, now));
+        queue.add((1, 0), Priority::High, now);
+        assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0], "{limit}");
+    }
+}
+
+/// The server refuses keys of all groups at once, also of those that hung before: these do not pass for prompt ones.
+#[test]
+fn refusal_of_all_does_not_show_that_a_group_is_answered() {
+    for is_disregarded in [true, false] {
+        let start = Instant::now();
+        let now = start + UNANSWERED;
+        let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+        queue.order().set_limit(16);
+        (0..4).for_each(|group| _ = queue.add((group, 0), Priority::High, start));
+        assert_eq!(drain(&mut queue, start), [1, 1, 1, 1, 0]);
+        queue.done(&(3, 0), || start + Duration::from_millis(5));
+        (0..3).for_each(|group| _ = queue.done(&(group, 0), || now));
+        (0..4).for_each(|group| _ = queue.add((group, 1), Priority::High, now));
+        assert_eq!(drain(&mut queue, now), [1, 1, 1, 1, 0]);
+        (0..4).filter(|_| is_disregarded).for_each(|group| queue.disregard(&(group, 1)));
+        (0..4).for_each(|group| _ = queue.done(&(group, 1), || now + Duration::from_millis(5)));
+        queue.order().set_limit(1);
+        (0..4).for_each(|group| _ = queue.add((group, 2), Priority::High, now));
+        let taken = drain(&mut queue, now);
+        // One of those that hang may go, and the last place is for the one that is answered.
+        assert_eq!(taken[3] == 1, is_disregarded, "{taken:?}");
     }
 }
 
