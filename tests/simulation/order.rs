@@ -186,8 +186,8 @@ impl Cron {
 }
 
 impl Cron {
-    /// When the version of `revision` was resumed, if it has waited after changes ever since its creation and had a record when it
-    /// was suspended. Whether or not a controller saw the suspension, it then knows of it by the generation.
+    /// When the version of `revision` was resumed, if it has waited after changes ever since it was suspended, and had a record of that
+    /// generation then. Whether or not a controller saw the suspension, it then knows of it by the generation.
     fn resumed_after_a_record(&self, revision: u64) -> Option<Millis> {
         let known = &self.versions[..self.versions.partition_point(|version| version.revision <= revision)];
         let annotations = |version: &Version| version.object["metadata"]["annotations"].clone();
@@ -195,10 +195,11 @@ impl Cron {
             |version: &Version| annotations(version)[READS_AS].is_null() && annotations(version)[SHARED].is_null();
         let last = known.iter().rposition(Version::is_suspended)?;
         let resumed = known.get(last + 1)?;
-        let before = known[..last].iter().rev().find(|version| !version.is_suspended())?;
-        let has_generation = before.object["metadata"]["generation"].is_number();
-        counted_from(&before.object)?;
-        (has_generation && known.iter().all(|version| is_plain(version) && version.waits_after_change()))
+        let place = known[..last].iter().rposition(|version| !version.is_suspended())?;
+        let before = &known[place];
+        let generation = before.object["metadata"]["generation"].as_i64()?;
+        let is_recorded = counted_from(&before.object)?.ends_with(&format!(":{generation}"));
+        (is_recorded && known[place..].iter().all(|version| is_plain(version) && version.waits_after_change()))
             .then_some(resumed.at)
     }
 }

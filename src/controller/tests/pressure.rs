@@ -95,6 +95,35 @@ async fn namespace_whose_webhook_never_answers_delays_no_other_and_is_asked_ever
     assert!(recent <= 12, "{recent} creates in the last minute");
 }
 
+/// The server refuses everything for three seconds, also what would be slow. Then the limit is one.
+#[tokio::test(start_paused = true)]
+async fn after_an_overload_namespaces_that_are_slow_delay_no_other() {
+    let world = World::with_jobs_that_end("2026-03-02T09:59:30Z", |_| Some((seconds(5), Ending::Complete))).await;
+    for name in (0..16).map(|at| format!("{}-{at}", if at % 2 == 0 { "slow" } else { "calm" })) {
+        world.write("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await;
+        let path = format!("/apis/batch/v1/namespaces/{name}/cronjobs");
+        world.request("POST", &path, &cron_job("c", json!({}))).await.unwrap();
+    }
+    world.catch_up().await;
+    let clock = Arc::clone(&world.clock);
+    world.wire.judge(move |ask| {
+        let is_create = ask.is(Verb::Create, "jobs");
+        let is_slow = ask.namespace.starts_with("slow");
+        // So the slow ones are asked again first.
+        let end = if is_slow { "2026-03-02T10:04:02Z" } else { "2026-03-02T10:04:03Z" };
+        let is_overloaded = clock.now() >= time("2026-03-02T10:04:00Z") && clock.now() < time(end);
+        let fate = if is_create && is_overloaded { Fate::Refused(429, "TooManyRequests") } else { Fate::Pass };
+        let is_slow = is_slow && is_create && !is_overloaded;
+        Orders { there: if is_slow { seconds(5) } else { LATENCY }, back: LATENCY, fate }
+    });
+    let stop = world.work(8);
+    world.pass_until("2026-03-02T10:04:50Z").await;
+    stop.cancel();
+    let calm = world.seen().into_iter().filter(|job| job.name.namespace.starts_with("calm"));
+    let late = calm.map(|job| job.creation_timestamp).max().unwrap() - time("2026-03-02T10:04:03Z");
+    assert!(late <= TimeDelta::seconds(2), "{late} after the overload");
+}
+
 #[tokio::test(start_paused = true)]
 async fn slot_after_a_panic_has_its_timer() {
     let world = World::new("2026-03-02T09:59:30Z").await;
