@@ -12,6 +12,9 @@ use crate::cli::explain::State;
 use crate::cli::output::count;
 use crate::controller::plan::Skip;
 
+/// By how much the clock that tells when a Job ended may be ahead of the controller's.
+const CLOCKS_DIFFER: TimeDelta = TimeDelta::seconds(5);
+
 /// What became of a slot, why it did not start, and the same in words.
 type Told = (Fate, Option<Skip>, String);
 
@@ -170,7 +173,8 @@ impl History<'_> {
         let limits = self.known.facts.cron_job.limits();
         // One that may be gone started late, unless it was blocked until the next slot came and did not wait any longer.
         let waits = limits.backlog > Some(0);
-        let next = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
+        let after = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
+        let next = || after()?.checked_add_signed(CLOCKS_DIFFER);
         let is_known = is_later || is_kept;
         let until = if is_known || limits.max_concurrent.is_some() { Some(slot).filter(|_| is_known) } else { next() };
         let (skip, blocker, rule) = self.blocker(slot, until?)?;

@@ -387,8 +387,9 @@ fn run_that_ended_before_the_next_slot_kept_none_from_starting_late() {
     let blocked = (Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(20))));
     let rows = [
         ("until half a minute later", "2026-11-21T02:00:30Z", gone.clone()),
-        ("until a second before the next slot", "2026-11-22T01:59:59Z", gone),
-        ("until the next slot", "2026-11-22T02:00:00Z", blocked),
+        ("until a second before the next slot", "2026-11-22T01:59:59Z", gone.clone()),
+        ("until the next slot, by a clock that may be ahead", "2026-11-22T02:00:04Z", gone),
+        ("until after the next slot", "2026-11-22T02:00:05Z", blocked),
     ];
     for (sentence, end, want) in rows {
         let object = |slot: &str, end: &str| {
