@@ -13,7 +13,7 @@ use apimachinery::clock::Clock;
 use apimachinery::steps;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::missed::newest_starts;
-use schedule::{Evaluation, Zone};
+use schedule::{Evaluation, Schedule, Zone};
 use serde::Serialize;
 
 use super::CliError;
@@ -214,6 +214,11 @@ impl<'a> History<'a> {
         let cron_job = &self.known.facts.cron_job;
         let Some(schedule) = self.case.own_schedule() else { return Vec::new() };
         let (from, until) = (cron_job.creation_timestamp, cron_job.nominal(self.now));
+        if let Some(interval) = schedule.interval() {
+            let back = i32::try_from(most + 1).ok().and_then(|most| interval.checked_mul(most));
+            let since = back.and_then(|back| until.checked_sub_signed(back)).unwrap_or(from);
+            return self.judged(since, self.now, most).0;
+        }
         newest_starts(&Evaluation::of(schedule), from, until, most).into_iter().map(|slot| self.judge(slot)).collect()
     }
 
@@ -240,9 +245,15 @@ impl<'a> History<'a> {
         // A slot that its spread delays beyond now has not come.
         let (from, until) = (since.max(cron_job.creation_timestamp), until.min(cron_job.nominal(self.now)));
         let schedule = self.case.own_schedule();
-        let next = |t: DateTime<Utc>| schedule.and_then(|schedule| schedule.next_after(t));
+        let interval = schedule.and_then(Schedule::interval);
+        let begin = interval.map_or(from, |interval| self.traces.in_phase(from, interval));
+        let next = |t: DateTime<Utc>| {
+            let slot = schedule?.next_after(t)?;
+            // With `@every` each slot follows from the one before.
+            Some(interval.and_then(|_| self.traces.known_slot(t, slot)).unwrap_or(slot))
+        };
         let (mut due, mut cut) = (VecDeque::new(), false);
-        for slot in steps::each(std::iter::successors(next(from), |t| next(*t)).take_while(|t| *t <= until)) {
+        for slot in steps::each(std::iter::successors(next(begin), |t| next(*t)).take_while(|t| *t <= until)) {
             if due.len() == most {
                 due.pop_front();
                 cut = true;

@@ -277,6 +277,44 @@ fn passed_over() -> Row<'static> {
 }
 
 /// Forbid never waits for a Job of a backfill, nor for one that a user made. One that is deleted as stuck is in the way until then.
+/// With `@every`, a slot follows from the one before, whatever time is asked about.
+#[test]
+fn slots_of_an_interval_are_those_that_its_jobs_have() {
+    let of = |slots: &[&str]| -> Vec<_> {
+        let ended = |slot: &&str| job(&format!("2026-11-22T{slot}Z"), "cj", Some("Complete"));
+        slots.iter().map(ended).collect()
+    };
+    // When it was created, the slots of its Jobs, since when, and the slots that are told until 10:00.
+    let rows: [(&str, &[&str], &str, &[&str]); 5] = [
+        (
+            "08:59:10",
+            &["09:55:40", "09:57:10", "09:58:40"],
+            "09:54:00",
+            &["09:54:10", "09:55:40", "09:57:10", "09:58:40"],
+        ),
+        ("08:59:10", &["09:55:40", "09:57:10", "09:58:40"], "09:56:30", &["09:57:10", "09:58:40"]),
+        ("08:59:10", &["09:55:40", "09:58:40"], "09:55:00", &["09:55:40", "09:57:10", "09:58:40"]),
+        // A deadline has moved it.
+        ("08:59:10", &["09:55:40", "09:58:00"], "09:55:00", &["09:55:40", "09:57:10", "09:58:00", "09:59:30"]),
+        ("09:54:10", &[], "09:55:00", &["09:55:40", "09:57:10", "09:58:40"]),
+    ];
+    for (created, jobs, since, want) in rows {
+        let last = jobs.last().map(|slot| format!("2026-11-22T{slot}Z"));
+        let change = json!({
+            "metadata": {"creationTimestamp": format!("2026-11-22T{created}Z")},
+            "spec": {"schedule": "@every 90s", "timeZone": null, "successfulJobsHistoryLimit": 10},
+            "status": {"lastScheduleTime": last},
+        });
+        let known = Known { facts: facts(&change, of(jobs)), events: vec![] };
+        let history = History::new(&known, Zone::UTC, instant("2026-11-22T10:00:00Z"));
+        let time = |judged: &Judged| judged.slot.format("%H:%M:%S").to_string();
+        let (judged, _) = history.judged(instant(&format!("2026-11-22T{since}Z")), history.now, MAX_SLOTS);
+        assert_eq!(judged.iter().map(time).collect::<Vec<_>>(), want, "{jobs:?} since {since}");
+        let newest = history.newest(2);
+        assert_eq!(newest.iter().map(time).collect::<Vec<_>>(), want[want.len() - 2..], "{jobs:?}: the newest");
+    }
+}
+
 #[test]
 fn a_job_that_blocks_nothing_does_not_explain_a_slot_that_did_not_start() {
     let of_slot = Job { creation_timestamp: instant("2026-11-21T01:00:00Z"), ..Job::clone(&job(&day(15), "cj", None)) };

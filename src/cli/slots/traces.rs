@@ -45,6 +45,8 @@ pub(super) struct Traces<'a> {
     pub longest: Option<TimeDelta>,
     /// The newest slot that has a Job, or that the status names.
     pub last_slot: Option<DateTime<Utc>>,
+    /// All that have, the oldest first.
+    slots: Vec<DateTime<Utc>>,
 }
 
 impl<'a> Traces<'a> {
@@ -87,6 +89,9 @@ impl<'a> Traces<'a> {
             let start = event.message.len().checked_sub(TIME_LENGTH)?;
             event.message.get(start..)
         });
+        let slots = children().filter_map(|job| job.slot_of(cron_job)).chain(cron_job.status.last_schedule_time);
+        let mut slots: Vec<DateTime<Utc>> = slots.collect();
+        slots.sort_unstable();
         Self {
             cron_job,
             jobs: children().map(|job| (&*job.name.name, job)).collect(),
@@ -101,16 +106,29 @@ impl<'a> Traces<'a> {
                 && children().all(|job| job.finished.is_none())
                 && cron_job.status.last_successful_time.is_none(),
             longest: children().filter_map(|job| Some(job.ended()? - job.creation_timestamp)).max(),
-            last_slot: children()
-                .filter_map(|job| job.slot_of(cron_job))
-                .chain(cron_job.status.last_schedule_time)
-                .max(),
+            last_slot: slots.last().copied(),
+            slots,
         }
     }
 
     fn name_of(&self, slot: DateTime<Utc>) -> String {
         steps::add(1);
         self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot)
+    }
+
+    /// The oldest known slot after `after` and before `before`.
+    pub fn known_slot(&self, after: DateTime<Utc>, before: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let next = self.slots.get(self.slots.partition_point(|slot| *slot <= after)).copied();
+        next.filter(|slot| *slot < before)
+    }
+
+    /// The newest time until `time` from which slots at an interval agree with the known slot that is nearest before it, or else with the
+    /// oldest one. With none they are counted from the CronJob's creation.
+    pub fn in_phase(&self, time: DateTime<Utc>, interval: TimeDelta) -> DateTime<Utc> {
+        let before = self.slots.partition_point(|slot| *slot <= time);
+        let known = self.slots.get(before.saturating_sub(1)).copied().unwrap_or(self.cron_job.creation_timestamp);
+        let since = (time.timestamp() - known.timestamp()).rem_euclid(interval.num_seconds().max(1));
+        DateTime::from_timestamp(time.timestamp() - since, 0).unwrap_or(time)
     }
 
     /// The Job of a slot, if it still exists.
