@@ -155,6 +155,18 @@ impl CronJob {
         self.spec.recurrence.timing(local)
     }
 
+    /// The zone in which people read its times: that of its schedule, else the one that it names, else `local`.
+    pub fn zone(&self, local: Zone) -> Zone {
+        self.own_zone(local).unwrap_or(local)
+    }
+
+    /// The same; `None` if it has none of its own.
+    pub fn own_zone(&self, local: Zone) -> Option<Zone> {
+        let timing = self.timing(local);
+        let of_schedule = timing.schedule.as_ref().ok().and_then(schedule::Schedule::zone);
+        of_schedule.or_else(|| timing.time_zone.as_ref().ok().copied().flatten())
+    }
+
     fn decode_with(
         json: &str,
         interner: &Interner,

@@ -199,7 +199,7 @@ impl<'a> Case<'a> {
     pub(crate) fn new(facts: &'a Facts, local: Zone, now: DateTime<Utc>) -> Self {
         let cron_job = &facts.cron_job;
         let sync = Rehearsal::of(cron_job, &facts.jobs, local, now);
-        let zone = cron_job.timing(local).schedule.as_ref().ok().and_then(Schedule::zone).unwrap_or(local);
+        let zone = cron_job.zone(local);
         Self { facts, cron_job, local, zone, now, sync }
     }
 
@@ -236,7 +236,7 @@ impl<'a> Case<'a> {
             who,
             why,
             schedule: self.written_schedule().to_owned(),
-            time_zone: self.schedule().and_then(Schedule::zone).map(Zone::name),
+            time_zone: self.cron_job.own_zone(self.local).map(Zone::name),
             last_run: self.last_run(),
             last_successful_time: cron_job.status.last_successful_time.map(at),
             last_failed_job: self.last_failure().map(|job| job.name.name.to_string()),

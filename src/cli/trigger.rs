@@ -10,7 +10,7 @@ mod follow;
 use apimachinery::clock::Clock;
 use chrono::{DateTime, Utc};
 use kube::Client;
-use schedule::{Schedule, Zone};
+use schedule::Zone;
 use serde_json::Value;
 
 use self::follow::Followed;
@@ -182,7 +182,7 @@ fn choice(container: &Container, request: &Request) -> Option<String> {
 /// What keeps the schedule from starting Jobs, which this one is not subject to.
 fn held(cron_job: &CronJob, now: DateTime<Utc>) -> String {
     let suspended = cron_job.spec.suspend.then(|| format!("It is suspended ({})", cron_job.handover.suspended_by()));
-    let zone = cron_job.schedule(Zone::UTC).and_then(Schedule::zone).unwrap_or_default();
+    let zone = cron_job.zone(Zone::UTC);
     let frozen = || Some(format!("Its Namespace is frozen: {}", Freeze::of(cron_job, zone, now)?));
     let held = suspended.or_else(frozen).map(|held| format!(" {held}; this Job starts all the same."));
     held.unwrap_or_default()

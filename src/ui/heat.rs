@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc};
-use schedule::{Schedule, Zone};
+use schedule::Zone;
 use serde::Serialize;
 
 use crate::api::ObjectName;
@@ -168,7 +168,7 @@ impl Question<'_> {
     /// leaves out slots that it finds from a later time.
     fn is_reached(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
         let before = slot - TimeDelta::hours(25);
-        let zone = cron_job.schedule(self.zone).and_then(Schedule::zone).unwrap_or(self.zone);
+        let zone = cron_job.zone(self.zone);
         zone.at(slot).offset() == zone.at(before).offset()
             || slots_after(cron_job, self.zone, before, self.now).find(|found| *found >= slot) == Some(slot)
     }

@@ -12,7 +12,7 @@ use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join;
 use parking_lot::{Mutex, RwLock};
-use schedule::{Schedule, Zone};
+use schedule::Zone;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -379,7 +379,7 @@ impl Board {
             // Who runs it comes after what it is said of.
             summary: format!("{} {}", told.why, told.who.replace("What follows holds", "This holds")),
             schedule: told.schedule,
-            time_zone: case.schedule().and_then(Schedule::zone).map(Zone::name),
+            time_zone: cron_job.own_zone(self.zone).map(Zone::name),
             due_since: told.due_since,
             running: told.active.into_iter().map(|active| active.name).collect(),
             about: Arc::clone(&watched.about),

@@ -11,7 +11,7 @@ use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
-use schedule::{Schedule, Zone};
+use schedule::Zone;
 
 use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection};
 use super::read::{Seen, seen};
@@ -210,7 +210,7 @@ fn starts_here(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
     let names = |names: &[ObjectName]| names.iter().map(|name| name.name.to_string()).collect::<Vec<_>>().join(", ");
     let deletes = (!then.replaced.is_empty()).then(|| format!("deletes Job {}", names(&then.replaced)));
     let starts = then.starts().map(|(name, slot)| {
-        let zone = seen.cron_job.schedule(local).and_then(Schedule::zone).unwrap_or(local);
+        let zone = seen.cron_job.zone(local);
         format!("starts Job {} of {}", name.name, moment(zone, *slot))
     });
     let does: Vec<String> = deletes.into_iter().chain(starts).collect();

@@ -132,7 +132,7 @@ impl CronJobRuns {
     pub fn of(cron_job: &CronJob, question: &Question, now: DateTime<Utc>) -> Self {
         let count = question.count;
         let schedule = valid_schedule(cron_job, question.zone);
-        let zone = schedule.and_then(Schedule::zone).unwrap_or(question.zone);
+        let zone = cron_job.zone(question.zone);
         let from = question.from.and_then(|from| from.in_zone(zone)).unwrap_or(now);
         let start = cron_job.nominal(from).max(cron_job.creation_timestamp);
         let slots: Vec<DateTime<Utc>> = slots_after(cron_job, question.zone, start, now).take(count).collect();
@@ -160,7 +160,7 @@ impl CronJobRuns {
             namespace: cron_job.name.namespace.to_string(),
             name: cron_job.name.name.to_string(),
             schedule: cron_job.spec.recurrence.schedule().to_owned(),
-            time_zone: schedule.and_then(Schedule::zone).map(Zone::name),
+            time_zone: cron_job.own_zone(question.zone).map(Zone::name),
             from: zone.at(from),
             runs: slots.into_iter().map(run).collect(),
             skipped: skipped.unwrap_or_default(),

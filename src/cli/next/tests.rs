@@ -206,7 +206,7 @@ fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
     let berlin = json!({ "schedule": "30 2 * * *", "timeZone": "Europe/Berlin" });
     let days = (EXCLUDE, "11-23/11-25");
     let heading = "SLOT                             DUE                              NOTE";
-    let rows: [(&str, &[(&str, &str)], Value, bool, &str, &[&str]); 3] = [
+    let rows: [(&str, &[(&str, &str)], Value, bool, &str, &[&str]); 4] = [
         (
             "a clock change",
             &[],
@@ -240,6 +240,14 @@ fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
             false,
             "2026-03-27T10:01:00Z",
             &[heading, "Fri 2026-03-27 11:00:00 +00:00   Fri 2026-03-27 11:25:01 +00:00"],
+        ),
+        (
+            "an interval, whose zone is that of the times alone",
+            &[],
+            json!({ "schedule": "@every 12h", "timeZone": "Asia/Tokyo" }),
+            false,
+            "2026-03-27T10:01:00Z",
+            &[heading, "Sat 2026-03-28 07:00:30 +09:00   Sat 2026-03-28 07:00:30 +09:00"],
         ),
     ];
     for (sentence, annotations, spec, all, now, want) in rows {
