@@ -247,7 +247,7 @@ fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
             json!({ "schedule": "@every 12h", "timeZone": "Asia/Tokyo" }),
             false,
             "2026-03-27T10:01:00Z",
-            &[heading, "Sat 2026-03-28 07:00:30 +09:00   Sat 2026-03-28 07:00:30 +09:00"],
+            &[heading, "Sat 2026-03-28 06:00:00 +09:00   Sat 2026-03-28 06:00:00 +09:00"],
         ),
     ];
     for (sentence, annotations, spec, all, now, want) in rows {
