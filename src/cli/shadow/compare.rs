@@ -4,6 +4,8 @@
 //! [`Finding`] at a time, and every change of it is returned, so that the sums of a report follow. The newest [`KEPT`] slots are
 //! kept, and older ones only in the sums. What was not watched without a gap is not compared. Pure; `now` is an argument.
 
+mod sentences;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
+use self::sentences::{is_slot, missed, moment, no_slot, not_here, twice};
 use super::in_tree::InTree;
 use crate::api::Uid;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
@@ -62,6 +65,8 @@ pub(super) enum Finding {
 /// A change of the finding about a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
+    /// The CronJob's UID.
+    pub uid: Uid,
     /// The slot.
     pub slot: DateTime<Utc>,
     /// When its Job may start.
@@ -70,6 +75,10 @@ pub(super) struct Change {
     pub before: Option<Finding>,
     /// What is found now.
     pub after: Option<Finding>,
+    /// Whether what was found before was counted apart.
+    pub was_apart: bool,
+    /// Whether the controller in charge does not read all annotations of the CronJob, so that what is found now is counted apart.
+    pub is_apart: bool,
     /// How late the controller in charge created its Job, in the change that finds it.
     pub late: Option<TimeDelta>,
     /// How late this controller was ready to send its create, in the change that says so first.
@@ -92,6 +101,8 @@ struct Slot {
     /// The Job that the controller in charge created for it first.
     theirs: Option<Arc<Job>>,
     finding: Option<Finding>,
+    /// Whether the finding is counted apart.
+    is_apart: bool,
 }
 
 impl Slot {
@@ -113,10 +124,14 @@ pub(super) struct Track {
     /// The newest slot that had a Job.
     started: Option<DateTime<Utc>>,
     slots: BTreeMap<DateTime<Utc>, Slot>,
+    /// The Jobs that came a little before their slots, which are not due yet.
+    early: Vec<Sight>,
     /// The newest Job that began beside another under Forbid.
     beside: Option<Uid>,
     /// What the in-tree controller knows, if it is in charge.
     pub in_tree: InTree,
+    /// Whether the controller in charge does not read all annotations of the CronJob.
+    pub is_apart: bool,
     changes: Vec<Change>,
 }
 
@@ -130,8 +145,10 @@ impl Track {
             judged: baseline,
             started: cron_job.status.last_schedule_time,
             slots: BTreeMap::new(),
+            early: Vec::new(),
             beside: None,
             in_tree: InTree::default(),
+            is_apart: false,
             changes: Vec::new(),
         };
         for (slot, job) in jobs.iter().filter_map(|job| Some((slot_for(job)?, job))) {
@@ -144,19 +161,52 @@ impl Track {
         track
     }
 
-    /// The CronJob and its Jobs as they were before `new`, and before a status that tells of a slot that is not judged yet.
+    /// The Jobs of `new`, and those that came before, whose slots are due `now`. A Job that came a little early is compared when its
+    /// slot is due.
+    pub fn due(&mut self, new: Vec<Sight>, cron_job: &CronJob, now: DateTime<Utc>) -> Vec<Sight> {
+        let known = std::mem::take(&mut self.early);
+        let mut due = Vec::new();
+        for sight in known.into_iter().chain(new) {
+            let of_slot = slot_for(&sight.job).map(|slot| cron_job.due(slot));
+            let is_early = of_slot.is_some_and(|due| now < due && due - sight.at <= EARLY);
+            if is_early && self.early.len() < KEPT { &mut self.early } else { &mut due }.push(sight);
+        }
+        due
+    }
+
+    /// Whether the Job waits for its slot to be due.
+    pub fn is_early(&self, job: &Job) -> bool {
+        self.early.iter().any(|sight| sight.job.uid == job.uid)
+    }
+
+    /// Compares the slots no longer whose Jobs came a little early.
+    pub fn lose_early(&mut self, cron_job: &CronJob) {
+        for sight in std::mem::take(&mut self.early) {
+            let Some(slot) = slot_for(&sight.job) else { continue };
+            let due = cron_job.due(slot);
+            let known = self.slots.entry(slot).or_insert_with(|| Slot { due, ..Slot::default() });
+            if known.theirs.is_none() {
+                known.theirs = Some(sight.job);
+                self.find(slot, Finding::NotSeen);
+            }
+        }
+        self.forget_old_slots();
+    }
+
+    /// The CronJob and its Jobs as they were before `new` and the Jobs that came early, and before a status that tells of a slot that is not judged yet.
     pub fn before(
         &self,
         cron_job: &Arc<CronJob>,
         mut jobs: Vec<Arc<Job>>,
         new: &[Sight],
     ) -> (Arc<CronJob>, Vec<Arc<Job>>) {
-        jobs.retain(|job| !new.iter().any(|sight| sight.job.uid == job.uid));
+        let new = || new.iter().chain(&self.early);
+        jobs.retain(|job| !new().any(|sight| sight.job.uid == job.uid));
         let last = cron_job.status.last_schedule_time;
         let is_told = |slot: DateTime<Utc>| last >= Some(slot);
-        let is_ahead = last > Some(self.judged.max(self.baseline))
-            || new.iter().any(|sight| slot_for(&sight.job).is_some_and(is_told));
-        let is_active = new.iter().any(|sight| cron_job.status.in_active_list(&sight.job.uid));
+        let is_ahead =
+            last > Some(self.judged.max(self.baseline)) || new().any(|sight| slot_for(&sight.job).is_some_and(is_told));
+        let is_active = new().any(|sight| cron_job.status.in_active_list(&sight.job.uid));
         if !is_ahead && !is_active {
             return (Arc::clone(cron_job), jobs);
         }
@@ -164,7 +214,7 @@ impl Track {
         if is_ahead {
             earlier.status.last_schedule_time = last.min(self.started);
         }
-        for sight in new {
+        for sight in new() {
             earlier.status.delete_from_active_list(&sight.job.uid);
         }
         (Arc::new(earlier), jobs)
@@ -202,8 +252,7 @@ impl Track {
             (None | Some(Ours::Not(_)), Ours::Starts(at)) => {
                 let own = (at - due <= IN_TIME).then_some(at - due);
                 known.ours = Some(ours);
-                let before = known.finding.take();
-                self.changes.push(Change { slot, due, before, after: None, late: None, own });
+                self.change(slot, None, None, own);
             }
             (_, Ours::Not(_)) => {
                 known.ours = Some(ours);
@@ -234,11 +283,14 @@ impl Track {
             let known = self.slots.entry(slot).or_insert_with(|| Slot { due, ..Slot::default() });
             known.theirs = Some(Arc::clone(job));
             if known.finding != Some(Finding::NotSeen) {
-                let is_early = known.ours.is_none() && now < due && due - now <= SKEW;
-                let ours = known.ours.or(is_early.then_some(Ours::Starts(due)));
-                let (finding, late) = match ours {
-                    Some(Ours::Starts(_)) if due - sight.at > EARLY => {
-                        let early = stretch(due - sight.at);
+                let early = due - sight.at;
+                let starts = match known.ours {
+                    Some(ours) => matches!(ours, Ours::Starts(_)),
+                    None => !cron_job.spec.suspend && is_slot(slot, cron_job, zone),
+                };
+                let (finding, late) = match known.ours {
+                    _ if starts && early > EARLY => {
+                        let early = stretch(early);
                         (Finding::Differs(format!("Job {} was created {early} before it was due", job.name.name)), None)
                     }
                     Some(Ours::Starts(at)) => (Finding::Same, Some(lateness(sight.at, due, at))),
@@ -339,11 +391,17 @@ impl Track {
         }
     }
 
-    /// When [`pass`](Self::pass) may find the next slot that is missed.
-    pub fn next_pass(&self) -> Option<DateTime<Utc>> {
+    /// When [`pass`](Self::pass) may find the next slot that is missed, or the slot of a Job that came early is due.
+    pub fn next_look(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let open = self.slots.values().filter(|known| known.is_open());
         let at = open.filter_map(|known| if let Some(Ours::Starts(at)) = known.ours { Some(at) } else { None });
-        at.min().map(|at| at + MISSED_AFTER)
+        let early = self.early.iter().filter_map(|sight| slot_for(&sight.job)).map(|slot| cron_job.due(slot));
+        at.map(|at| at + MISSED_AFTER).chain(early).min()
+    }
+
+    /// Whether a slot has no Job yet, or a Job waits for its slot.
+    pub fn awaits(&self) -> bool {
+        self.open() > 0 || !self.early.is_empty()
     }
 
     /// The number of slots that this controller would have started, and that have no Job yet.
@@ -406,12 +464,19 @@ impl Track {
     }
 
     fn find_with(&mut self, slot: DateTime<Utc>, finding: Finding, late: Option<TimeDelta>) {
-        let known = self.slots.entry(slot).or_insert_with(|| Slot { due: slot, ..Slot::default() });
-        if known.finding.as_ref() == Some(&finding) && late.is_none() {
-            return;
+        let known = self.slots.get(&slot).and_then(|known| known.finding.as_ref());
+        if known != Some(&finding) || late.is_some() {
+            self.change(slot, Some(finding), late, None);
         }
-        let before = known.finding.replace(finding.clone());
-        self.changes.push(Change { slot, due: known.due, before, after: Some(finding), late, own: None });
+    }
+
+    /// Replaces the finding about a slot.
+    fn change(&mut self, slot: DateTime<Utc>, after: Option<Finding>, late: Option<TimeDelta>, own: Option<TimeDelta>) {
+        let known = self.slots.entry(slot).or_insert_with(|| Slot { due: slot, ..Slot::default() });
+        let (before, was_apart) = (std::mem::replace(&mut known.finding, after.clone()), known.is_apart);
+        known.is_apart = self.is_apart;
+        let (uid, due, is_apart) = (self.uid.clone(), known.due, self.is_apart);
+        self.changes.push(Change { uid, slot, due, before, after, was_apart, is_apart, late, own });
     }
 
     /// The slots before `newer`, which has its Job, will not have theirs.
@@ -458,12 +523,13 @@ impl Track {
 
     fn forget_old_slots(&mut self) {
         while self.slots.len() > KEPT {
-            let Some((slot, known)) = self.slots.pop_first() else { return };
-            if known.is_open() {
+            if self.slots.first_key_value().is_some_and(|(_, known)| known.is_open()) {
                 let why = "no Job was created for it before later slots were due".to_owned();
-                let after = Some(Finding::Missed(why));
-                self.changes.push(Change { slot, due: known.due, before: None, after, late: None, own: None });
+                if let Some(slot) = self.slots.keys().next().copied() {
+                    self.find(slot, Finding::Missed(why));
+                }
             }
+            self.slots.pop_first();
         }
     }
 }
@@ -477,59 +543,6 @@ pub(super) fn slot_for(job: &Job) -> Option<DateTime<Utc>> {
 fn lateness(seen: DateTime<Utc>, due: DateTime<Utc>, startable: DateTime<Utc>) -> TimeDelta {
     let from = if startable - due <= IN_TIME { due } else { startable };
     (seen - from).max(TimeDelta::zero())
-}
-
-/// That a slot had no Job; `cause` is one that docs/divergences.md lists.
-fn missed(why: String, cause: Option<&str>) -> Finding {
-    match cause {
-        Some(cause) => Finding::Listed(format!("{why}: {cause}")),
-        None => Finding::Missed(why),
-    }
-}
-
-fn moment(time: DateTime<Utc>) -> String {
-    time.format("%F %TZ").to_string()
-}
-
-fn twice(first: &Job, second: &Job) -> String {
-    let (first, second) = (&first.name.name, &second.name.name);
-    if first == second {
-        return format!("Job {first} was created twice");
-    }
-    format!("Jobs {first} and {second} were created for it")
-}
-
-fn not_here(job: &Job, skip: Skip, cron_job: &CronJob) -> String {
-    let suspended = suspended(cron_job);
-    let why = match skip {
-        Skip::Forbid(_) => "Forbid broken: a Job of an earlier slot ran",
-        Skip::Deadline(_) => "its starting deadline had passed",
-        Skip::NameTaken(_) => "a Job of another owner had the name",
-        Skip::MaxConcurrent(_) => "as many Jobs ran as max-concurrent allows",
-        Skip::Replacing(_) => "the Job that it replaces was not gone",
-        Skip::Paused(_) => "the last Jobs failed, as many as pause-after-failures allows",
-        Skip::PassedOver(_) => "a policy or a change of the CronJob passed it over",
-        Skip::Suspended => &suspended,
-        Skip::Invalid => "the schedule, the zone or a policy is invalid",
-    };
-    format!("started there and not here ({}): {why}; Job {}", skip.as_str(), job.name.name)
-}
-
-fn suspended(cron_job: &CronJob) -> String {
-    format!("the CronJob is suspended ({})", cron_job.handover.suspended_by())
-}
-
-fn no_slot(job: &Job, slot: DateTime<Utc>, cron_job: &CronJob, zone: Zone) -> String {
-    let own = cron_job.timing(zone).schedule.as_ref().is_ok_and(|own| own.has(slot));
-    let is_slot = cron_job.schedule(zone).is_some_and(|schedule| schedule.interval().is_some() || schedule.has(slot));
-    let suspended = suspended(cron_job);
-    let why = match (is_slot, own) {
-        (true, _) if cron_job.spec.suspend => &suspended,
-        (true, _) => "it was not the newest slot that was due",
-        (false, true) => "a policy leaves it out",
-        (false, false) => "the schedule has no such time",
-    };
-    format!("started there and not here: {why}; Job {}", job.name.name)
 }
 
 #[cfg(test)]

@@ -432,3 +432,44 @@ async fn job_of_a_slot_after_the_end_shows_what_was_missed_and_is_not_compared()
     assert_eq!((why(&report, "missed").as_slice(), &report["slots"]), (&missed.map(str::to_owned)[..], &json!(2)));
     assert!(!report.to_string().contains("Forbid broken"), "{report:#}");
 }
+
+/// The clock of the controller in charge may be ahead. Its Job is compared when its slot is due.
+#[tokio::test(start_paused = true)]
+async fn job_a_little_before_its_slot_is_judged_when_the_slot_is_due() {
+    let world = world(|_| None).await;
+    hold_lease(&world, "cronjob-controller", &json!({})).await;
+    let slot = "2026-03-02T12:01:00Z";
+    let mut made = Vec::new();
+    for (name, spec) in [
+        ("good", json!({"schedule": "1 12 * * *"})),
+        ("never", json!({"schedule": "0 0 1 1 *"})),
+        ("suspended", json!({"suspend": true})),
+        ("excluded", json!({})),
+    ] {
+        made.push((name, world.create_cron_job(name, spec).await));
+    }
+    let exclude = json!({"metadata": {"annotations": {"cronjob-controller.dev/exclude": "2026-03-02"}}});
+    world.write("PATCH", &format!("{CRON_JOBS}/excluded"), &exclude).await;
+    let shadow = Beside::start(&world, 1).await;
+    world.pass_until("2026-03-02T12:00:57Z").await;
+    for (name, cron_job) in &made {
+        start_by_hand(&world, cron_job, slot, json!({})).await;
+        let started = world.request("GET", &format!("{JOBS}/{name}-29540881"), &Value::Null).await.unwrap();
+        let active = json!([{
+            "apiVersion": "batch/v1", "kind": "Job", "name": started["metadata"]["name"], "namespace": "default",
+            "uid": started["metadata"]["uid"],
+        }]);
+        let status = json!({"status": {"lastScheduleTime": slot, "active": active}});
+        world.write("PATCH", &format!("{CRON_JOBS}/{name}/status"), &status).await;
+    }
+    let (report, is_good, _) = shadow.end().await;
+    let mut differs = why(&report, "differs");
+    differs.sort();
+    let want = [
+        "excluded: started there and not here: a policy leaves it out; Job excluded-29540881",
+        "never: started there and not here: the schedule has no such time; Job never-29540881",
+        "suspended: started there and not here: the CronJob is suspended (spec.suspend); Job suspended-29540881",
+    ];
+    assert_eq!((differs.as_slice(), is_good), (&want.map(str::to_owned)[..], false), "{report:#}");
+    assert_eq!((&report["slots"], &report["same"], &report["late"]["max"]), (&json!(4), &json!(1), &json!(0.0)));
+}

@@ -25,8 +25,12 @@ enum Step {
     Gap(&'static str),
     /// What was found of slots that were due after this time is in doubt.
     Doubts(&'static str),
+    /// The CronJob is looked at, and this controller would do nothing.
+    Looks(&'static str),
+    /// The CronJob is changed.
+    Changes(&'static str),
 }
-use Step::{Blocks, Doubts, Gap, Not, Passes, Sees, SeesBeside, Starts};
+use Step::{Blocks, Changes, Doubts, Gap, Looks, Not, Passes, Sees, SeesBeside, Starts};
 
 fn at(time: &str) -> DateTime<Utc> {
     instant(&format!("2026-11-22T{time}Z"))
@@ -61,21 +65,31 @@ fn track(spec: &Value) -> (Arc<CronJob>, Track) {
 
 impl Step {
     fn take(self, cron_job: &CronJob, track: &mut Track) {
+        let come_due = |track: &mut Track, new: Vec<Sight>, now: &str, running: &[&Arc<Job>]| {
+            for sight in track.due(new, cron_job, at(now)) {
+                track.see(&sight, running, cron_job, Zone::UTC, at(now));
+            }
+        };
         let see = |track: &mut Track, slot: &str, name: &str, seen: &str, running: &[&Arc<Job>]| {
             let name = if name.is_empty() { job_name(slot) } else { name.to_owned() };
             let sight = Sight { job: job(slot, &name, at(seen)), at: at(seen) };
-            track.see(&sight, running, cron_job, Zone::UTC, at(seen));
+            come_due(track, vec![sight], seen, running);
         };
         match self {
             Starts(slot, now) => {
-                let _ = track.judge(
-                    Verdict::Started { slot: at(slot), missed: Missed::None },
-                    cron_job,
-                    Zone::UTC,
-                    at(now),
-                );
+                let verdict = Verdict::Started { slot: at(slot), missed: Missed::None };
+                let _ = track.judge(verdict, cron_job, Zone::UTC, at(now));
+                come_due(track, Vec::new(), now, &[]);
             }
-            Not(now, skip) => drop(track.judge(Verdict::Skipped(skip), cron_job, Zone::UTC, at(now))),
+            Not(now, skip) => {
+                let _ = track.judge(Verdict::Skipped(skip), cron_job, Zone::UTC, at(now));
+                come_due(track, Vec::new(), now, &[]);
+            }
+            Looks(now) => come_due(track, Vec::new(), now, &[]),
+            Changes(now) => {
+                track.skip_until(at(now), cron_job, Zone::UTC);
+                track.lose_early(cron_job);
+            }
             Sees(slot, name, seen) => see(track, slot, name, seen, &[]),
             SeesBeside(slot, name, seen) => see(track, slot, name, seen, &[&job("12:00:00", "before", at("12:00:00"))]),
             Blocks(slot, seen, skip) => {
@@ -322,6 +336,61 @@ fn each_slot_has_the_finding_that_follows_from_both_controllers() {
             vec![Sees("12:10:00", "", "12:09:59.9"), Starts("12:10:00", "12:10:00")],
             &["12:10 same"],
             &[0.0],
+        ),
+        (
+            "a Job a little early, whose slot is not due yet",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:58")],
+            &[],
+            &[],
+        ),
+        (
+            "a Job a little early of a suspended CronJob",
+            json!({"suspend": true}),
+            vec![Sees("12:10:00", "", "12:09:58"), Looks("12:10:00")],
+            &[
+                "12:10 differs: started there and not here: the CronJob is suspended (spec.suspend); Job nightly-29922490",
+            ],
+            &[],
+        ),
+        (
+            "a Job a little early of a paused CronJob",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:55"), Not("12:10:00", Skip::Paused(at("12:10:00")))],
+            &[
+                "12:10 differs: started there and not here (paused): the last Jobs failed, as many as pause-after-failures allows; Job nightly-29922490",
+            ],
+            &[],
+        ),
+        (
+            "a Job a little early for no slot of the schedule",
+            json!({}),
+            vec![Sees("12:05:00", "", "12:04:57"), Looks("12:05:00")],
+            &["12:05 differs: started there and not here: the schedule has no such time; Job nightly-29922485"],
+            &[],
+        ),
+        (
+            "a Job a little early, and a change before its slot",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:57"), Changes("12:09:58"), Starts("12:10:00", "12:10:00")],
+            &["12:10 not seen"],
+            &[],
+        ),
+        (
+            "two Jobs a little early",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:57"), Sees("12:10:00", "x", "12:09:58"), Starts("12:10:00", "12:10:00")],
+            &["12:10 twice: Jobs nightly-29922490 and x were created for it"],
+            &[0.0],
+        ),
+        (
+            "a Job long before a slot of a suspended CronJob",
+            json!({"suspend": true}),
+            vec![Sees("12:10:00", "", "12:09:30")],
+            &[
+                "12:10 differs: started there and not here: the CronJob is suspended (spec.suspend); Job nightly-29922490",
+            ],
+            &[],
         ),
         (
             "two hours early, and once more when it is due",
