@@ -4,6 +4,7 @@
 //! [`Finding`] at a time, and every change of it is returned, so that the sums of a report follow. The newest [`KEPT`] slots are
 //! kept, and older ones only in the sums. What was not watched without a gap is not compared. Pure; `now` is an argument.
 
+mod early;
 mod sentences;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ const STILL_RUNS: TimeDelta = TimeDelta::seconds(5);
 const MOST_EARLY: TimeDelta = TimeDelta::days(1);
 /// So long before its slot a Job may be created by a clock that is a little ahead.
 const EARLY: TimeDelta = TimeDelta::seconds(5);
-/// A slot that was judged at most so long after it was due was judged in time, so that its Job's lateness counts from the slot.
+/// A slot that was judged at most so long after it was due was judged in time, which says how late this controller would be.
 const IN_TIME: TimeDelta = TimeDelta::seconds(1);
 
 /// A Job as it was seen first.
@@ -98,6 +99,8 @@ enum Ours {
 struct Slot {
     due: DateTime<Utc>,
     ours: Option<Ours>,
+    /// Since when it could start, if this controller decided to wait before.
+    waited_until: Option<DateTime<Utc>>,
     /// The Job that the controller in charge created for it first.
     theirs: Option<Arc<Job>>,
     finding: Option<Finding>,
@@ -161,38 +164,6 @@ impl Track {
         track
     }
 
-    /// The Jobs of `new`, and those that came before, whose slots are due `now`. A Job that came a little early is compared when its
-    /// slot is due.
-    pub fn due(&mut self, new: Vec<Sight>, cron_job: &CronJob, now: DateTime<Utc>) -> Vec<Sight> {
-        let known = std::mem::take(&mut self.early);
-        let mut due = Vec::new();
-        for sight in known.into_iter().chain(new) {
-            let of_slot = slot_for(&sight.job).map(|slot| cron_job.due(slot));
-            let is_early = of_slot.is_some_and(|due| now < due && due - sight.at <= EARLY);
-            if is_early && self.early.len() < KEPT { &mut self.early } else { &mut due }.push(sight);
-        }
-        due
-    }
-
-    /// Whether the Job waits for its slot to be due.
-    pub fn is_early(&self, job: &Job) -> bool {
-        self.early.iter().any(|sight| sight.job.uid == job.uid)
-    }
-
-    /// Compares the slots no longer whose Jobs came a little early.
-    pub fn lose_early(&mut self, cron_job: &CronJob) {
-        for sight in std::mem::take(&mut self.early) {
-            let Some(slot) = slot_for(&sight.job) else { continue };
-            let due = cron_job.due(slot);
-            let known = self.slots.entry(slot).or_insert_with(|| Slot { due, ..Slot::default() });
-            if known.theirs.is_none() {
-                known.theirs = Some(sight.job);
-                self.find(slot, Finding::NotSeen);
-            }
-        }
-        self.forget_old_slots();
-    }
-
     /// The CronJob and its Jobs as they were before `new` and the Jobs that came early, and before a status that tells of a slot that is not judged yet.
     pub fn before(
         &self,
@@ -220,8 +191,15 @@ impl Track {
         (Arc::new(earlier), jobs)
     }
 
-    /// Takes what `decide` says of the newest due slot at `now`. Returns whether it says for the first time that the slot starts.
-    pub fn judge(&mut self, verdict: Verdict, cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) -> bool {
+    /// Takes what `decide` says of the newest due slot at `now`. Returns whether it says for the first time that the slot starts. What it
+    /// is said of may have held since `ready`, because this process was slow.
+    pub fn judge(
+        &mut self,
+        verdict: Verdict,
+        cron_job: &CronJob,
+        zone: Zone,
+        [ready, now]: [DateTime<Utc>; 2],
+    ) -> bool {
         let (slot, ours) = match verdict {
             Verdict::Started { slot, .. } => (slot, Ours::Starts(now)),
             Verdict::Skipped(skip) => match skip.slot() {
@@ -251,6 +229,7 @@ impl Track {
             (Some(Ours::Starts(_)), _) => {}
             (None | Some(Ours::Not(_)), Ours::Starts(at)) => {
                 let own = (at - due <= IN_TIME).then_some(at - due);
+                known.waited_until = known.ours.map(|_| ready.max(due));
                 known.ours = Some(ours);
                 self.change(slot, None, None, own);
             }
@@ -293,7 +272,10 @@ impl Track {
                         let early = stretch(early);
                         (Finding::Differs(format!("Job {} was created {early} before it was due", job.name.name)), None)
                     }
-                    Some(Ours::Starts(at)) => (Finding::Same, Some(lateness(sight.at, due, at))),
+                    Some(Ours::Starts(_)) => {
+                        let late = sight.at - known.waited_until.unwrap_or(due);
+                        (Finding::Same, Some(late.max(TimeDelta::zero())))
+                    }
                     Some(Ours::Not(skip)) => {
                         let is_forbid = matches!(skip, Skip::Forbid(_));
                         let listed = self.in_tree.overlooks(job, &others).filter(|_| is_forbid).map(Finding::Listed);
@@ -381,11 +363,14 @@ impl Track {
             })
             .collect();
         for (slot, at) in late {
-            let finding = if last >= Some(slot) {
-                // Its Job came and went unseen.
-                Finding::NotSeen
-            } else {
-                missed(format!("no Job was created for it within {}", stretch(now - at)), self.in_tree.waits())
+            let within = stretch(now - at);
+            // A status of a time to come tells nothing of what ran.
+            let finding = match last.filter(|last| *last >= slot) {
+                Some(last) if last > now + SKEW => Finding::NotSeen,
+                Some(_) => {
+                    missed(format!("the status tells of it, and no Job was seen within {within}"), self.in_tree.waits())
+                }
+                None => missed(format!("no Job was created for it within {within}"), self.in_tree.waits()),
             };
             self.find(slot, finding);
         }
@@ -409,13 +394,14 @@ impl Track {
         self.slots.values().filter(|known| known.is_open()).count()
     }
 
-    /// Compares nothing up to `until`: the CronJob was changed, or the watch had a gap.
-    pub fn skip_until(&mut self, until: DateTime<Utc>, cron_job: &CronJob, zone: Zone) {
-        let until = cron_job.nominal(until);
-        if until > self.judged {
+    /// Compares nothing up to `until`: the watch had a gap, or the CronJob was changed, which was as `before` until then.
+    pub fn skip_until(&mut self, until: DateTime<Utc>, before: &CronJob, cron_job: &CronJob, zone: Zone) {
+        let due = before.nominal(until);
+        if due > self.judged {
             // The slots up to `until` itself, too.
-            self.count_unseen(until + TimeDelta::nanoseconds(1), cron_job, zone);
+            self.count_unseen(due + TimeDelta::nanoseconds(1), before, zone);
         }
+        let until = cron_job.nominal(until);
         self.lose_open();
         self.baseline = self.baseline.max(until);
         self.judged = self.judged.max(until);
@@ -537,12 +523,6 @@ impl Track {
 /// The slot for which a controller created the Job, whatever its name; `None` for a manual Job and for one of a backfill.
 pub(super) fn slot_for(job: &Job) -> Option<DateTime<Utc>> {
     job.scheduled_timestamp.filter(|_| !job.of_backfill)
-}
-
-/// How late a Job is that was seen at `seen`: from when it was due, or from when it could start, if it had to wait.
-fn lateness(seen: DateTime<Utc>, due: DateTime<Utc>, startable: DateTime<Utc>) -> TimeDelta {
-    let from = if startable - due <= IN_TIME { due } else { startable };
-    (seen - from).max(TimeDelta::zero())
 }
 
 #[cfg(test)]

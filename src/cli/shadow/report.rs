@@ -23,6 +23,8 @@ pub(super) const MOST: usize = 5_000;
 const WORST: usize = 10;
 /// How many minutes are summed at a time; the hottest of them stay.
 const MINUTES: usize = 64;
+/// The annotation that says for which slot a Job is.
+const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// A start as late as this is among the worst cases.
 const LATE: TimeDelta = TimeDelta::seconds(1);
 
@@ -112,6 +114,8 @@ pub(super) struct Sums {
     /// How many of `differs` are not about a slot.
     statuses: u64,
     pub not_seen: u64,
+    /// The Jobs that do not say for which slot they are.
+    pub unannotated: u64,
     apart: Apart,
     /// Of the controller in charge.
     pub late: Lateness,
@@ -287,6 +291,17 @@ impl Sums {
     }
 
     fn verdict(&self) -> String {
+        if self.unannotated == 0 {
+            return self.verdict_of_slots();
+        }
+        let jobs = count(usize::try_from(self.unannotated).unwrap_or(usize::MAX), "Job");
+        format!(
+            "{} {jobs} without the annotation {SCHEDULED} could not be compared: control planes before 1.28 do not write it.",
+            self.verdict_of_slots()
+        )
+    }
+
+    fn verdict_of_slots(&self) -> String {
         let slots = self.slots();
         let late = self.late.quantiles();
         if slots == 0 {
@@ -444,6 +459,11 @@ impl Printed for Report {
 }
 
 impl Report {
+    /// The report of a shadow that ended at `now`, before it saw anything.
+    pub(super) fn of_nothing(now: DateTime<Utc>) -> Self {
+        Sums::default().report(0, 0, now, now)
+    }
+
     /// The same, and why what the Namespaces say is not known.
     #[must_use]
     pub fn without_namespaces(self, namespaces_unread: Option<String>) -> Self {

@@ -473,3 +473,47 @@ async fn job_a_little_before_its_slot_is_judged_when_the_slot_is_due() {
     assert_eq!((differs.as_slice(), is_good), (&want.map(str::to_owned)[..], false), "{report:#}");
     assert_eq!((&report["slots"], &report["same"], &report["late"]["max"]), (&json!(4), &json!(1), &json!(0.0)));
 }
+
+/// All Events together have five seconds.
+#[tokio::test(start_paused = true)]
+async fn end_does_not_wait_for_a_server_that_is_silent_about_events() {
+    let world = world(|_| None).await;
+    world.create_cron_job("lost", json!({"schedule": "1 12 * * *"})).await;
+    let shadow = Beside::start(&world, 1).await;
+    shadow.wire.judge(|ask| if &*ask.resource == "events" { Fate::Swallowed } else { Fate::Pass });
+    world.pass_until("2026-03-02T12:04:00.5Z").await;
+    let began = tokio::time::Instant::now();
+    let (report, ..) = shadow.end().await;
+    assert_eq!(report["missed"].as_array().unwrap().len(), 1, "{report:#}");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn shadow_that_is_stopped_before_it_saw_anything_prints_a_report_of_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let content = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    });
+    std::fs::write(&kubeconfig, content.to_string()).unwrap();
+    let namespaces = crate::cli::cluster::Namespaces::All;
+    let scope = Scope { kubeconfig: Some(kubeconfig), ..Scope::SCOPE };
+    let config = ShadowConfig {
+        scope,
+        flags: ControllerFlags::default(),
+        lasts: None,
+        format: Format::Json,
+        metrics: None,
+        what_if: WhatIf::default(),
+        report: None,
+    };
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let answer = run(config, None, stop).await.unwrap();
+    let text = answer.text.to_string();
+    let report: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&report["slots"], &report["differs"], answer.is_good), (&json!(0), &json!([]), true));
+}

@@ -20,7 +20,8 @@ use super::eyes::Eyes;
 use super::file::ReportFile;
 use super::metrics::ShadowMetrics;
 use super::report::{Report, Sums};
-use super::sights::{Handler, Sights};
+use super::sights::{Handler, MOST_SIGHTS, Sights};
+use super::stalls::Stalls;
 use super::status::StatusWatch;
 use super::what_if::WhatIf;
 use super::{Progress, ShadowError, refusals};
@@ -72,6 +73,7 @@ pub(super) struct Shadow {
     /// Cancelled once leases and Namespaces were read.
     read: CancellationToken,
     eyes: Arc<Eyes>,
+    stalls: Stalls,
     known: HashMap<ObjectName, Known>,
     sums: Sums,
     metrics: Option<ShadowMetrics>,
@@ -117,6 +119,7 @@ impl Shadow {
             jobs: jobs.store(),
             queue,
             since: clock.now(),
+            stalls: Stalls::new(clock.now()),
             clock,
             sums: Sums::supposing(what_if, &flags.seed),
             flags,
@@ -212,6 +215,7 @@ impl Shadow {
                     show(&self.progress(self.until));
                     self.write_file(false);
                     let now = self.clock.now();
+                    self.stalls.tick(now, self.queue.is_empty());
                     let is_over = |end| now >= end && (!self.awaits() || now - end >= MISSED_AFTER);
                     if self.until.is_some_and(is_over) {
                         return;
@@ -237,7 +241,7 @@ impl Shadow {
                 if sees {
                     known.track.pass(known.cron_job.status.last_schedule_time, now);
                 } else {
-                    known.track.skip_until(end, &known.cron_job, self.flags.zone);
+                    known.track.skip_until(end, &known.cron_job, &known.cron_job, self.flags.zone);
                 }
             }
             self.sum_up(&name);
@@ -309,6 +313,7 @@ impl Shadow {
         let jobs: Vec<Arc<Job>> =
             self.jobs.by_controller(&cron_job.uid).into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
         let mut sights = self.sights.lock().remove(key).unwrap_or_default();
+        let is_full = sights.len() == MOST_SIGHTS;
         sights.retain(|sight| sight.job.is_child_of(&cron_job));
         let (sights, after): (Vec<Sight>, Vec<Sight>) =
             sights.into_iter().partition(|sight| self.is_compared(&sight.job, &cron_job));
@@ -324,7 +329,8 @@ impl Shadow {
         let ran = earlier_jobs.iter().filter(|job| is_running(job)).count();
         let verdict = self.verdict(&earlier, earlier_jobs, &sights, now);
         let is_compared = |until| verdict_slot(verdict).is_none_or(|slot| cron_job.due(slot) <= until);
-        let starts = self.until.is_none_or(is_compared) && known.track.judge(verdict, &cron_job, zone, now);
+        let starts = self.until.is_none_or(is_compared)
+            && known.track.judge(verdict, &cron_job, zone, [self.stalls.ready(now), now]);
         if starts && !is_apart {
             self.sums.supposed.may_start(ran);
         }
@@ -336,6 +342,13 @@ impl Shadow {
         }
         for slot in after.iter().filter_map(|sight| slot_for(&sight.job)) {
             known.track.overtake(slot, &cron_job);
+        }
+        for job in after.iter().chain(&sights).map(|sight| &sight.job) {
+            self.sums.unannotated += u64::from(known.track.take_unannotated(job, &cron_job));
+        }
+        if is_full {
+            // There may have been more.
+            known.track.lose_open();
         }
         if !sights.is_empty() && known.track.open() > 0 {
             let (earlier, jobs) = known.track.before(&cron_job, jobs.clone(), &[]);
@@ -445,7 +458,7 @@ impl Known {
         now: DateTime<Utc>,
     ) -> bool {
         if self.track.is_before(cron_job.nominal(since.max(cron_job.creation_timestamp))) {
-            self.track.skip_until(since, cron_job, zone);
+            self.track.skip_until(since, &self.cron_job, cron_job, zone);
             self.status.reset();
         }
         let is_restricted_otherwise = self.cron_job.restriction() != cron_job.restriction()
@@ -459,7 +472,7 @@ impl Known {
             || is_restricted_otherwise
             || self.cron_job.deleting != cron_job.deleting;
         if is_changed {
-            self.track.skip_until(now, cron_job, zone);
+            self.track.skip_until(now, &self.cron_job, cron_job, zone);
             self.track.lose_early(cron_job);
         }
         is_changed
