@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::api::Manage;
 use crate::api::batch_v1::Job;
+use crate::api::{ControllerKind, Manage};
+use crate::cli::cluster::Namespaces;
 use crate::client;
 use crate::controller::tests::objects::merged;
 use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, job};
@@ -499,8 +500,13 @@ async fn shadow_that_is_stopped_before_it_saw_anything_prints_a_report_of_nothin
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
     });
     std::fs::write(&kubeconfig, content.to_string()).unwrap();
-    let namespaces = crate::cli::cluster::Namespaces::All;
-    let scope = Scope { kubeconfig: Some(kubeconfig), ..Scope::SCOPE };
+    let scope = Scope {
+        controller_kind: ControllerKind::CronJob,
+        namespaces: Namespaces::All,
+        name: None,
+        kubeconfig: Some(kubeconfig),
+        context: None,
+    };
     let config = ShadowConfig {
         scope,
         flags: ControllerFlags::default(),
@@ -513,7 +519,7 @@ async fn shadow_that_is_stopped_before_it_saw_anything_prints_a_report_of_nothin
     let stop = CancellationToken::new();
     stop.cancel();
     let answer = run(config, None, stop).await.unwrap();
-    let text = answer.text.to_string();
+    let text = (*answer.text).to_owned();
     let report: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((&report["slots"], &report["differs"], answer.is_good), (&json!(0), &json!([]), true));
 }
