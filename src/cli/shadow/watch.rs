@@ -362,9 +362,7 @@ impl Shadow {
             }
         }
         known.cron_job = Arc::clone(&cron_job);
-        let next_slot = (!cron_job.deleting && !cron_job.spec.suspend).then(|| cron_job.next_due(zone, now)).flatten();
-        let next = [next_slot, known.track.next_look(&cron_job), known.status.next_look()].into_iter().flatten().min();
-        if let Some(next) = next {
+        if let Some(next) = known.next_look(zone, now) {
             self.queue.add_at(key.clone(), next);
         }
         self.sum_up_known(key, &mut known);
@@ -446,6 +444,13 @@ impl Known {
             cron_job: Arc::clone(cron_job),
             in_charge,
         }
+    }
+
+    /// When the CronJob has to be looked at again.
+    fn next_look(&self, zone: Zone, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let cron_job = &self.cron_job;
+        let next_slot = (!cron_job.deleting && !cron_job.spec.suspend).then(|| cron_job.next_due(zone, now)).flatten();
+        [next_slot, self.track.next_look(cron_job), self.status.next_look()].into_iter().flatten().min()
     }
 
     /// Compares nothing up to the end of a gap, and around a change of the CronJob. Returns whether it was changed.
