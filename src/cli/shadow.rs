@@ -4,7 +4,8 @@
 //! is the decision of `reconcile`, at the time at which the slot is due, on the real objects. What the controller in charge did is what the
 //! watch shows. Memory is bounded: of each CronJob the newest slots are kept, and every list and histogram has a limit.
 //!
-//! `compare`, `in_tree` and `status` find, `lateness` and `report` sum up, all of them pure. `watch` feeds them, and `eyes` says when it is blind.
+//! `compare`, `in_tree` and `status` find, `lateness` and `report` sum up, all of them pure. `watch` feeds them with what `sights` collects, `refusals` reads Events, and
+//! `eyes` says when it is blind.
 
 mod compare;
 mod eyes;
@@ -12,7 +13,10 @@ mod file;
 mod in_tree;
 mod lateness;
 pub mod metrics;
+mod refusals;
 pub mod report;
+mod sights;
+mod stalls;
 mod status;
 mod watch;
 pub mod what_if;
@@ -32,6 +36,7 @@ use tracing::info;
 
 use self::file::ReportFile;
 use self::metrics::ShadowMetrics;
+use self::report::Report;
 use self::watch::Shadow;
 use self::what_if::WhatIf;
 use super::cluster::clock::clock_of;
@@ -131,8 +136,8 @@ async fn watch(config: ShadowConfig, mut live: Option<Live>, stop: CancellationT
         tokio::spawn(bound.serve_http(router(endpoints(registry), Which::All), served));
     }
     let own: SharedClock = Arc::new(SystemClock);
-    let Some(clock) = stop.run_until_cancelled(clock_of(&client, own)).await else {
-        return Ok(Answer { text: PlainText::default(), is_good: true });
+    let Some(clock) = stop.run_until_cancelled(clock_of(&client, Arc::clone(&own))).await else {
+        return Ok(answer(&Report::of_nothing(own.now()), true, format));
     };
     let clock = clock.map_err(CliError::from)?;
     let lasts = lasts.map(|lasts| TimeDelta::from_std(lasts).unwrap_or(TimeDelta::MAX));
@@ -153,8 +158,13 @@ async fn watch(config: ShadowConfig, mut live: Option<Live>, stop: CancellationT
     if let Some(live) = &mut live {
         live(&PlainText::default());
     }
-    let text = if format == Format::Json { PlainText::json(&report, true) } else { render(&report, format) };
-    Ok(Answer { text, is_good })
+    Ok(answer(&report, is_good, format))
+}
+
+/// What is printed. With `-o json` it is one line.
+fn answer(report: &Report, is_good: bool, format: Format) -> Answer {
+    let text = if format == Format::Json { PlainText::json(report, true) } else { render(report, format) };
+    Answer { text, is_good }
 }
 
 impl Progress {

@@ -27,7 +27,7 @@ pub(super) struct Shadow {
     #[arg(value_name = "NAME", num_args = 0.., hide = true)]
     word: Vec<String>,
 
-    /// How long to watch, such as 1h. Slots without a Job are then waited for, as long again and three minutes at most
+    /// How long to watch, such as 1h. If slots have no Job then, the end comes when each has one, three minutes later at most
     /// [default: until Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", verbatim_doc_comment)]
     lasts: Option<String>,

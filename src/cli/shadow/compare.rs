@@ -4,6 +4,9 @@
 //! [`Finding`] at a time, and every change of it is returned, so that the sums of a report follow. The newest [`KEPT`] slots are
 //! kept, and older ones only in the sums. What was not watched without a gap is not compared. Pure; `now` is an argument.
 
+mod early;
+mod sentences;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -11,6 +14,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
+use self::sentences::{is_slot, missed, moment, no_slot, not_here, twice};
 use super::in_tree::InTree;
 use crate::api::Uid;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
@@ -30,7 +34,7 @@ const STILL_RUNS: TimeDelta = TimeDelta::seconds(5);
 const MOST_EARLY: TimeDelta = TimeDelta::days(1);
 /// So long before its slot a Job may be created by a clock that is a little ahead.
 const EARLY: TimeDelta = TimeDelta::seconds(5);
-/// A slot that was judged at most so long after it was due was judged in time, so that its Job's lateness counts from the slot.
+/// A slot that was judged at most so long after it was due was judged in time, which says how late this controller would be.
 const IN_TIME: TimeDelta = TimeDelta::seconds(1);
 
 /// A Job as it was seen first.
@@ -62,6 +66,8 @@ pub(super) enum Finding {
 /// A change of the finding about a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
+    /// The CronJob's UID.
+    pub uid: Uid,
     /// The slot.
     pub slot: DateTime<Utc>,
     /// When its Job may start.
@@ -70,6 +76,10 @@ pub(super) struct Change {
     pub before: Option<Finding>,
     /// What is found now.
     pub after: Option<Finding>,
+    /// Whether what was found before was counted apart.
+    pub was_apart: bool,
+    /// Whether the controller in charge does not read all annotations of the CronJob, so that what is found now is counted apart.
+    pub is_apart: bool,
     /// How late the controller in charge created its Job, in the change that finds it.
     pub late: Option<TimeDelta>,
     /// How late this controller was ready to send its create, in the change that says so first.
@@ -89,9 +99,13 @@ enum Ours {
 struct Slot {
     due: DateTime<Utc>,
     ours: Option<Ours>,
+    /// Since when it could start, if this controller decided to wait before.
+    waited_until: Option<DateTime<Utc>>,
     /// The Job that the controller in charge created for it first.
     theirs: Option<Arc<Job>>,
     finding: Option<Finding>,
+    /// Whether the finding is counted apart.
+    is_apart: bool,
 }
 
 impl Slot {
@@ -113,10 +127,14 @@ pub(super) struct Track {
     /// The newest slot that had a Job.
     started: Option<DateTime<Utc>>,
     slots: BTreeMap<DateTime<Utc>, Slot>,
+    /// The Jobs that came a little before their slots, which are not due yet.
+    early: Vec<Sight>,
     /// The newest Job that began beside another under Forbid.
     beside: Option<Uid>,
     /// What the in-tree controller knows, if it is in charge.
     pub in_tree: InTree,
+    /// Whether the controller in charge does not read all annotations of the CronJob.
+    pub is_apart: bool,
     changes: Vec<Change>,
 }
 
@@ -130,8 +148,10 @@ impl Track {
             judged: baseline,
             started: cron_job.status.last_schedule_time,
             slots: BTreeMap::new(),
+            early: Vec::new(),
             beside: None,
             in_tree: InTree::default(),
+            is_apart: false,
             changes: Vec::new(),
         };
         for (slot, job) in jobs.iter().filter_map(|job| Some((slot_for(job)?, job))) {
@@ -144,19 +164,20 @@ impl Track {
         track
     }
 
-    /// The CronJob and its Jobs as they were before `new`, and before a status that tells of a slot that is not judged yet.
+    /// The CronJob and its Jobs as they were before `new` and the Jobs that came early, and before a status that tells of a slot that is not judged yet.
     pub fn before(
         &self,
         cron_job: &Arc<CronJob>,
         mut jobs: Vec<Arc<Job>>,
         new: &[Sight],
     ) -> (Arc<CronJob>, Vec<Arc<Job>>) {
-        jobs.retain(|job| !new.iter().any(|sight| sight.job.uid == job.uid));
+        let new = || new.iter().chain(&self.early);
+        jobs.retain(|job| !new().any(|sight| sight.job.uid == job.uid));
         let last = cron_job.status.last_schedule_time;
         let is_told = |slot: DateTime<Utc>| last >= Some(slot);
-        let is_ahead = last > Some(self.judged.max(self.baseline))
-            || new.iter().any(|sight| slot_for(&sight.job).is_some_and(is_told));
-        let is_active = new.iter().any(|sight| cron_job.status.in_active_list(&sight.job.uid));
+        let is_ahead =
+            last > Some(self.judged.max(self.baseline)) || new().any(|sight| slot_for(&sight.job).is_some_and(is_told));
+        let is_active = new().any(|sight| cron_job.status.in_active_list(&sight.job.uid));
         if !is_ahead && !is_active {
             return (Arc::clone(cron_job), jobs);
         }
@@ -164,14 +185,21 @@ impl Track {
         if is_ahead {
             earlier.status.last_schedule_time = last.min(self.started);
         }
-        for sight in new {
+        for sight in new() {
             earlier.status.delete_from_active_list(&sight.job.uid);
         }
         (Arc::new(earlier), jobs)
     }
 
-    /// Takes what `decide` says of the newest due slot at `now`. Returns whether it says for the first time that the slot starts.
-    pub fn judge(&mut self, verdict: Verdict, cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) -> bool {
+    /// Takes what `decide` says of the newest due slot at `now`. Returns whether it says for the first time that the slot starts. What it
+    /// is said of may have held since `ready`, because this process was slow.
+    pub fn judge(
+        &mut self,
+        verdict: Verdict,
+        cron_job: &CronJob,
+        zone: Zone,
+        [ready, now]: [DateTime<Utc>; 2],
+    ) -> bool {
         let (slot, ours) = match verdict {
             Verdict::Started { slot, .. } => (slot, Ours::Starts(now)),
             Verdict::Skipped(skip) => match skip.slot() {
@@ -201,9 +229,9 @@ impl Track {
             (Some(Ours::Starts(_)), _) => {}
             (None | Some(Ours::Not(_)), Ours::Starts(at)) => {
                 let own = (at - due <= IN_TIME).then_some(at - due);
+                known.waited_until = known.ours.map(|_| ready.max(due));
                 known.ours = Some(ours);
-                let before = known.finding.take();
-                self.changes.push(Change { slot, due, before, after: None, late: None, own });
+                self.change(slot, None, None, own);
             }
             (_, Ours::Not(_)) => {
                 known.ours = Some(ours);
@@ -234,14 +262,20 @@ impl Track {
             let known = self.slots.entry(slot).or_insert_with(|| Slot { due, ..Slot::default() });
             known.theirs = Some(Arc::clone(job));
             if known.finding != Some(Finding::NotSeen) {
-                let is_early = known.ours.is_none() && now < due && due - now <= SKEW;
-                let ours = known.ours.or(is_early.then_some(Ours::Starts(due)));
-                let (finding, late) = match ours {
-                    Some(Ours::Starts(_)) if due - sight.at > EARLY => {
-                        let early = stretch(due - sight.at);
+                let early = due - sight.at;
+                let starts = match known.ours {
+                    Some(ours) => matches!(ours, Ours::Starts(_)),
+                    None => !cron_job.spec.suspend && is_slot(slot, cron_job, zone),
+                };
+                let (finding, late) = match known.ours {
+                    _ if starts && early > EARLY => {
+                        let early = stretch(early);
                         (Finding::Differs(format!("Job {} was created {early} before it was due", job.name.name)), None)
                     }
-                    Some(Ours::Starts(at)) => (Finding::Same, Some(lateness(sight.at, due, at))),
+                    Some(Ours::Starts(_)) => {
+                        let late = sight.at - known.waited_until.unwrap_or(due);
+                        (Finding::Same, Some(late.max(TimeDelta::zero())))
+                    }
                     Some(Ours::Not(skip)) => {
                         let is_forbid = matches!(skip, Skip::Forbid(_));
                         let listed = self.in_tree.overlooks(job, &others).filter(|_| is_forbid).map(Finding::Listed);
@@ -329,21 +363,30 @@ impl Track {
             })
             .collect();
         for (slot, at) in late {
-            let finding = if last >= Some(slot) {
-                // Its Job came and went unseen.
-                Finding::NotSeen
-            } else {
-                missed(format!("no Job was created for it within {}", stretch(now - at)), self.in_tree.waits())
+            let within = stretch(now - at);
+            // A status of a time to come tells nothing of what ran.
+            let finding = match last.filter(|last| *last >= slot) {
+                Some(last) if last > now + SKEW => Finding::NotSeen,
+                Some(_) => {
+                    missed(format!("the status tells of it, and no Job was seen within {within}"), self.in_tree.waits())
+                }
+                None => missed(format!("no Job was created for it within {within}"), self.in_tree.waits()),
             };
             self.find(slot, finding);
         }
     }
 
-    /// When [`pass`](Self::pass) may find the next slot that is missed.
-    pub fn next_pass(&self) -> Option<DateTime<Utc>> {
+    /// When [`pass`](Self::pass) may find the next slot that is missed, or the slot of a Job that came early is due.
+    pub fn next_look(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let open = self.slots.values().filter(|known| known.is_open());
         let at = open.filter_map(|known| if let Some(Ours::Starts(at)) = known.ours { Some(at) } else { None });
-        at.min().map(|at| at + MISSED_AFTER)
+        let early = self.early.iter().filter_map(|sight| slot_for(&sight.job)).map(|slot| cron_job.due(slot));
+        at.map(|at| at + MISSED_AFTER).chain(early).min()
+    }
+
+    /// Whether a slot has no Job yet, or a Job waits for its slot.
+    pub fn awaits(&self) -> bool {
+        self.open() > 0 || !self.early.is_empty()
     }
 
     /// The number of slots that this controller would have started, and that have no Job yet.
@@ -351,13 +394,14 @@ impl Track {
         self.slots.values().filter(|known| known.is_open()).count()
     }
 
-    /// Compares nothing up to `until`: the CronJob was changed, or the watch had a gap.
-    pub fn skip_until(&mut self, until: DateTime<Utc>, cron_job: &CronJob, zone: Zone) {
-        let until = cron_job.nominal(until);
-        if until > self.judged {
+    /// Compares nothing up to `until`: the watch had a gap, or the CronJob was changed, which was as `before` until then.
+    pub fn skip_until(&mut self, until: DateTime<Utc>, before: &CronJob, cron_job: &CronJob, zone: Zone) {
+        let due = before.nominal(until);
+        if due > self.judged {
             // The slots up to `until` itself, too.
-            self.count_unseen(until + TimeDelta::nanoseconds(1), cron_job, zone);
+            self.count_unseen(due + TimeDelta::nanoseconds(1), before, zone);
         }
+        let until = cron_job.nominal(until);
         self.lose_open();
         self.baseline = self.baseline.max(until);
         self.judged = self.judged.max(until);
@@ -406,12 +450,19 @@ impl Track {
     }
 
     fn find_with(&mut self, slot: DateTime<Utc>, finding: Finding, late: Option<TimeDelta>) {
-        let known = self.slots.entry(slot).or_insert_with(|| Slot { due: slot, ..Slot::default() });
-        if known.finding.as_ref() == Some(&finding) && late.is_none() {
-            return;
+        let known = self.slots.get(&slot).and_then(|known| known.finding.as_ref());
+        if known != Some(&finding) || late.is_some() {
+            self.change(slot, Some(finding), late, None);
         }
-        let before = known.finding.replace(finding.clone());
-        self.changes.push(Change { slot, due: known.due, before, after: Some(finding), late, own: None });
+    }
+
+    /// Replaces the finding about a slot.
+    fn change(&mut self, slot: DateTime<Utc>, after: Option<Finding>, late: Option<TimeDelta>, own: Option<TimeDelta>) {
+        let known = self.slots.entry(slot).or_insert_with(|| Slot { due: slot, ..Slot::default() });
+        let (before, was_apart) = (std::mem::replace(&mut known.finding, after.clone()), known.is_apart);
+        known.is_apart = self.is_apart;
+        let (uid, due, is_apart) = (self.uid.clone(), known.due, self.is_apart);
+        self.changes.push(Change { uid, slot, due, before, after, was_apart, is_apart, late, own });
     }
 
     /// The slots before `newer`, which has its Job, will not have theirs.
@@ -458,12 +509,13 @@ impl Track {
 
     fn forget_old_slots(&mut self) {
         while self.slots.len() > KEPT {
-            let Some((slot, known)) = self.slots.pop_first() else { return };
-            if known.is_open() {
+            if self.slots.first_key_value().is_some_and(|(_, known)| known.is_open()) {
                 let why = "no Job was created for it before later slots were due".to_owned();
-                let after = Some(Finding::Missed(why));
-                self.changes.push(Change { slot, due: known.due, before: None, after, late: None, own: None });
+                if let Some(slot) = self.slots.keys().next().copied() {
+                    self.find(slot, Finding::Missed(why));
+                }
             }
+            self.slots.pop_first();
         }
     }
 }
@@ -471,65 +523,6 @@ impl Track {
 /// The slot for which a controller created the Job, whatever its name; `None` for a manual Job and for one of a backfill.
 pub(super) fn slot_for(job: &Job) -> Option<DateTime<Utc>> {
     job.scheduled_timestamp.filter(|_| !job.of_backfill)
-}
-
-/// How late a Job is that was seen at `seen`: from when it was due, or from when it could start, if it had to wait.
-fn lateness(seen: DateTime<Utc>, due: DateTime<Utc>, startable: DateTime<Utc>) -> TimeDelta {
-    let from = if startable - due <= IN_TIME { due } else { startable };
-    (seen - from).max(TimeDelta::zero())
-}
-
-/// That a slot had no Job; `cause` is one that docs/divergences.md lists.
-fn missed(why: String, cause: Option<&str>) -> Finding {
-    match cause {
-        Some(cause) => Finding::Listed(format!("{why}: {cause}")),
-        None => Finding::Missed(why),
-    }
-}
-
-fn moment(time: DateTime<Utc>) -> String {
-    time.format("%F %TZ").to_string()
-}
-
-fn twice(first: &Job, second: &Job) -> String {
-    let (first, second) = (&first.name.name, &second.name.name);
-    if first == second {
-        return format!("Job {first} was created twice");
-    }
-    format!("Jobs {first} and {second} were created for it")
-}
-
-fn not_here(job: &Job, skip: Skip, cron_job: &CronJob) -> String {
-    let suspended = suspended(cron_job);
-    let why = match skip {
-        Skip::Forbid(_) => "Forbid broken: a Job of an earlier slot ran",
-        Skip::Deadline(_) => "its starting deadline had passed",
-        Skip::NameTaken(_) => "a Job of another owner had the name",
-        Skip::MaxConcurrent(_) => "as many Jobs ran as max-concurrent allows",
-        Skip::Replacing(_) => "the Job that it replaces was not gone",
-        Skip::Paused(_) => "the last Jobs failed, as many as pause-after-failures allows",
-        Skip::PassedOver(_) => "a policy or a change of the CronJob passed it over",
-        Skip::Suspended => &suspended,
-        Skip::Invalid => "the schedule, the zone or a policy is invalid",
-    };
-    format!("started there and not here ({}): {why}; Job {}", skip.as_str(), job.name.name)
-}
-
-fn suspended(cron_job: &CronJob) -> String {
-    format!("the CronJob is suspended ({})", cron_job.handover.suspended_by())
-}
-
-fn no_slot(job: &Job, slot: DateTime<Utc>, cron_job: &CronJob, zone: Zone) -> String {
-    let own = cron_job.timing(zone).schedule.as_ref().is_ok_and(|own| own.has(slot));
-    let is_slot = cron_job.schedule(zone).is_some_and(|schedule| schedule.interval().is_some() || schedule.has(slot));
-    let suspended = suspended(cron_job);
-    let why = match (is_slot, own) {
-        (true, _) if cron_job.spec.suspend => &suspended,
-        (true, _) => "it was not the newest slot that was due",
-        (false, true) => "a policy leaves it out",
-        (false, false) => "the schedule has no such time",
-    };
-    format!("started there and not here: {why}; Job {}", job.name.name)
 }
 
 #[cfg(test)]

@@ -30,15 +30,16 @@ struct State {
     since: DateTime<Utc>,
     /// When the watch of CronJobs, and that of Jobs, was found to have failed.
     failed: [Option<Instant>; 2],
-    /// What failed last.
-    trouble: Option<String>,
-    /// Whether the first list was refused, which no repetition changes.
-    refusal: Option<String>,
+    /// Why each of them failed last.
+    trouble: [Option<String>; 2],
+    /// Whether its first list was refused, which no repetition changes.
+    refusal: [Option<String>; 2],
 }
 
 impl Eyes {
     pub fn new(clock: SharedClock) -> Arc<Self> {
-        let state = State { since: clock.now(), failed: [None; 2], trouble: None, refusal: None };
+        let state =
+            State { since: clock.now(), failed: [None; 2], trouble: Default::default(), refusal: Default::default() };
         Arc::new(Self { clock, state: Mutex::new(state) })
     }
 
@@ -51,12 +52,12 @@ impl Eyes {
             match state.failed[place] {
                 Some(failed) if age < failed.elapsed() => {
                     state.failed[place] = None;
-                    state.trouble = None;
+                    state.trouble[place] = None;
                     state.since = self.clock.now();
                 }
                 None if is_silent => {
                     state.failed[place] = Some(Instant::now());
-                    state.trouble = Some(format!("the API server has sent nothing for {} s", age.as_secs()));
+                    state.trouble[place] = Some(format!("the API server has sent nothing for {} s", age.as_secs()));
                 }
                 _ => {}
             }
@@ -64,14 +65,14 @@ impl Eyes {
         state.failed.iter().all(Option::is_none).then_some(state.since)
     }
 
-    /// Why nothing is seen.
+    /// Why nothing is seen, until both watches have recovered.
     pub fn trouble(&self) -> Option<String> {
-        self.state.lock().trouble.clone()
+        self.state.lock().trouble.iter().flatten().next().cloned()
     }
 
-    /// Why the first list was refused.
+    /// Why a first list was refused.
     pub fn refusal(&self) -> Option<String> {
-        self.state.lock().refusal.clone()
+        self.state.lock().refusal.iter().flatten().next().cloned()
     }
 }
 
@@ -81,18 +82,18 @@ fn place(resource: ResourceKind) -> usize {
 
 impl Observer for Eyes {
     fn failed(&self, resource: ResourceKind, error: &ReflectorError) {
-        let mut state = self.state.lock();
-        state.failed[place(resource)] = Some(Instant::now());
+        let (mut state, place) = (self.state.lock(), place(resource));
+        state.failed[place] = Some(Instant::now());
         if error.is_refused() {
-            state.refusal = Some(error.to_string());
+            state.refusal[place] = Some(error.to_string());
         }
-        state.trouble = Some(error.to_string());
+        state.trouble[place] = Some(error.to_string());
     }
 
     fn listed(&self, resource: ResourceKind) {
-        let mut state = self.state.lock();
-        state.failed[place(resource)] = None;
-        (state.trouble, state.refusal) = (None, None);
+        let (mut state, place) = (self.state.lock(), place(resource));
+        state.failed[place] = None;
+        (state.trouble[place], state.refusal[place]) = (None, None);
         state.since = self.clock.now();
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::compare::{Change, Finding};
 use super::lateness::{Lateness, Quantiles, seconds};
 use super::what_if::{Changed, Supposed, WhatIf};
-use crate::api::ObjectName;
+use crate::api::{ObjectName, Uid};
 use crate::cli::output::{Report as Printed, count, stretch};
 use crate::cli::restrictions::unread;
 use crate::terminal;
@@ -23,6 +23,8 @@ pub(super) const MOST: usize = 5_000;
 const WORST: usize = 10;
 /// How many minutes are summed at a time; the hottest of them stay.
 const MINUTES: usize = 64;
+/// The annotation that says for which slot a Job is.
+const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// A start as late as this is among the worst cases.
 const LATE: TimeDelta = TimeDelta::seconds(1);
 
@@ -35,6 +37,9 @@ pub(super) struct Entry {
     pub slot: Option<DateTime<Utc>>,
     /// A sentence.
     pub why: String,
+    /// The CronJob's UID, and when the Job of the slot may start.
+    #[serde(skip)]
+    pub of: Option<(Uid, DateTime<Utc>)>,
 }
 
 /// A list of differences, and how many it leaves out.
@@ -109,6 +114,8 @@ pub(super) struct Sums {
     /// How many of `differs` are not about a slot.
     statuses: u64,
     pub not_seen: u64,
+    /// The Jobs that do not say for which slot they are.
+    pub unannotated: u64,
     apart: Apart,
     /// Of the controller in charge.
     pub late: Lateness,
@@ -129,19 +136,22 @@ impl Sums {
         Self { supposed: Supposed::new(policies, Arc::clone(seed)), ..Self::default() }
     }
 
-    /// Takes a change of a finding about a CronJob; `is_apart` if the controller in charge does not read all of its annotations.
-    pub fn apply(&mut self, name: &ObjectName, change: &Change, is_apart: bool) {
-        if is_apart {
-            let is_counted = |finding: &Option<Finding>| u64::from(!matches!(finding, None | Some(Finding::NotSeen)));
-            let is_same = |finding: &Option<Finding>| u64::from(*finding == Some(Finding::Same));
-            self.apart.slots =
-                (self.apart.slots + is_counted(&change.after)).saturating_sub(is_counted(&change.before));
-            self.apart.same = (self.apart.same + is_same(&change.after)).saturating_sub(is_same(&change.before));
+    /// Takes a change of a finding about a CronJob.
+    pub fn apply(&mut self, name: &ObjectName, change: &Change) {
+        let is_counted = |finding: &Option<Finding>| u64::from(!matches!(finding, None | Some(Finding::NotSeen)));
+        let is_same = |finding: &Option<Finding>| u64::from(*finding == Some(Finding::Same));
+        if change.was_apart {
+            self.apart.slots = self.apart.slots.saturating_sub(is_counted(&change.before));
+            self.apart.same = self.apart.same.saturating_sub(is_same(&change.before));
+        }
+        if change.is_apart {
+            self.apart.slots += is_counted(&change.after);
+            self.apart.same += is_same(&change.after);
         }
         let slot = change.slot;
         // No annotation allows a second Job.
-        let is_counted = |finding: &&Finding| !is_apart || matches!(finding, Finding::Twice(_));
-        match change.before.as_ref().filter(is_counted) {
+        let is_of_sums = |is_apart: bool, finding: &Finding| !is_apart || matches!(finding, Finding::Twice(_));
+        match change.before.as_ref().filter(|before| is_of_sums(change.was_apart, before)) {
             None => {}
             Some(Finding::Same) => self.same = self.same.saturating_sub(1),
             Some(Finding::NotSeen) => self.not_seen = self.not_seen.saturating_sub(1),
@@ -150,16 +160,18 @@ impl Sums {
             Some(Finding::Differs(why)) => self.differs.remove(name, slot, why),
             Some(Finding::Listed(why)) => self.listed.remove(name, slot, why),
         }
-        match change.after.as_ref().filter(is_counted) {
+        match change.after.as_ref().filter(|after| is_of_sums(change.is_apart, after)) {
             None => {}
             Some(Finding::Same) => self.same += 1,
             Some(Finding::NotSeen) => self.not_seen += 1,
-            Some(Finding::Missed(why)) => self.missed.add(entry(name, Some(slot), why)),
+            Some(Finding::Missed(why)) => {
+                self.missed.add(Entry { of: Some((change.uid.clone(), change.due)), ..entry(name, Some(slot), why) });
+            }
             Some(Finding::Twice(why)) => self.twice.add(entry(name, Some(slot), why)),
             Some(Finding::Differs(why)) => self.differs.add(entry(name, Some(slot), why)),
             Some(Finding::Listed(why)) => self.listed.add(entry(name, Some(slot), why)),
         }
-        if is_apart {
+        if change.is_apart {
             return;
         }
         if let Some(own) = change.own {
@@ -206,9 +218,8 @@ impl Sums {
     }
 
     /// Takes back the missed slots in `namespace` whose Jobs the API server refused: no controller could have started them.
-    pub fn take_back_refused(&mut self, namespace: &str, refused: impl Fn(&str, DateTime<Utc>) -> bool) {
-        let is_refused =
-            |entry: &Entry| entry.namespace == namespace && entry.slot.is_some_and(|slot| refused(&entry.name, slot));
+    pub fn take_back_refused(&mut self, namespace: &str, refused: impl Fn(&Entry) -> bool) {
+        let is_refused = |entry: &Entry| entry.namespace == namespace && refused(entry);
         let before = self.missed.entries.len();
         self.missed.entries.retain(|entry| !is_refused(entry));
         let taken_back = (before - self.missed.entries.len()) as u64;
@@ -280,6 +291,17 @@ impl Sums {
     }
 
     fn verdict(&self) -> String {
+        if self.unannotated == 0 {
+            return self.verdict_of_slots();
+        }
+        let jobs = count(usize::try_from(self.unannotated).unwrap_or(usize::MAX), "Job");
+        format!(
+            "{} {jobs} without the annotation {SCHEDULED} could not be compared: control planes before 1.28 do not write it.",
+            self.verdict_of_slots()
+        )
+    }
+
+    fn verdict_of_slots(&self) -> String {
         let slots = self.slots();
         let late = self.late.quantiles();
         if slots == 0 {
@@ -302,7 +324,7 @@ impl Sums {
 }
 
 fn entry(name: &ObjectName, slot: Option<DateTime<Utc>>, why: &str) -> Entry {
-    Entry { namespace: name.namespace.to_string(), name: name.name.to_string(), slot, why: why.to_owned() }
+    Entry { namespace: name.namespace.to_string(), name: name.name.to_string(), slot, why: why.to_owned(), of: None }
 }
 
 /// How many entries the lists leave out.
@@ -437,6 +459,11 @@ impl Printed for Report {
 }
 
 impl Report {
+    /// The report of a shadow that ended at `now`, before it saw anything.
+    pub(super) fn of_nothing(now: DateTime<Utc>) -> Self {
+        Sums::default().report(0, 0, now, now)
+    }
+
     /// The same, and why what the Namespaces say is not known.
     #[must_use]
     pub fn without_namespaces(self, namespaces_unread: Option<String>) -> Self {

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::api::Manage;
 use crate::api::batch_v1::Job;
+use crate::api::{ControllerKind, Manage};
+use crate::cli::cluster::Namespaces;
 use crate::client;
 use crate::controller::tests::objects::merged;
 use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, job};
@@ -431,4 +432,94 @@ async fn job_of_a_slot_after_the_end_shows_what_was_missed_and_is_not_compared()
     let missed = ["lost: no Job was created for it before that of 2026-03-02 12:03:00Z"];
     assert_eq!((why(&report, "missed").as_slice(), &report["slots"]), (&missed.map(str::to_owned)[..], &json!(2)));
     assert!(!report.to_string().contains("Forbid broken"), "{report:#}");
+}
+
+/// The clock of the controller in charge may be ahead. Its Job is compared when its slot is due.
+#[tokio::test(start_paused = true)]
+async fn job_a_little_before_its_slot_is_judged_when_the_slot_is_due() {
+    let world = world(|_| None).await;
+    hold_lease(&world, "cronjob-controller", &json!({})).await;
+    let slot = "2026-03-02T12:01:00Z";
+    let mut made = Vec::new();
+    for (name, spec) in [
+        ("good", json!({"schedule": "1 12 * * *"})),
+        ("never", json!({"schedule": "0 0 1 1 *"})),
+        ("suspended", json!({"suspend": true})),
+        ("excluded", json!({})),
+    ] {
+        made.push((name, world.create_cron_job(name, spec).await));
+    }
+    let exclude = json!({"metadata": {"annotations": {"cronjob-controller.dev/exclude": "2026-03-02"}}});
+    world.write("PATCH", &format!("{CRON_JOBS}/excluded"), &exclude).await;
+    let shadow = Beside::start(&world, 1).await;
+    world.pass_until("2026-03-02T12:00:57Z").await;
+    for (name, cron_job) in &made {
+        start_by_hand(&world, cron_job, slot, json!({})).await;
+        let started = world.request("GET", &format!("{JOBS}/{name}-29540881"), &Value::Null).await.unwrap();
+        let active = json!([{
+            "apiVersion": "batch/v1", "kind": "Job", "name": started["metadata"]["name"], "namespace": "default",
+            "uid": started["metadata"]["uid"],
+        }]);
+        let status = json!({"status": {"lastScheduleTime": slot, "active": active}});
+        world.write("PATCH", &format!("{CRON_JOBS}/{name}/status"), &status).await;
+    }
+    let (report, is_good, _) = shadow.end().await;
+    let mut differs = why(&report, "differs");
+    differs.sort();
+    let want = [
+        "excluded: started there and not here: a policy leaves it out; Job excluded-29540881",
+        "never: started there and not here: the schedule has no such time; Job never-29540881",
+        "suspended: started there and not here: the CronJob is suspended (spec.suspend); Job suspended-29540881",
+    ];
+    assert_eq!((differs.as_slice(), is_good), (&want.map(str::to_owned)[..], false), "{report:#}");
+    assert_eq!((&report["slots"], &report["same"], &report["late"]["max"]), (&json!(4), &json!(1), &json!(0.0)));
+}
+
+/// All Events together have five seconds.
+#[tokio::test(start_paused = true)]
+async fn end_does_not_wait_for_a_server_that_is_silent_about_events() {
+    let world = world(|_| None).await;
+    world.create_cron_job("lost", json!({"schedule": "1 12 * * *"})).await;
+    let shadow = Beside::start(&world, 1).await;
+    shadow.wire.judge(|ask| if &*ask.resource == "events" { Fate::Swallowed } else { Fate::Pass });
+    world.pass_until("2026-03-02T12:04:00.5Z").await;
+    let began = tokio::time::Instant::now();
+    let (report, ..) = shadow.end().await;
+    assert_eq!(report["missed"].as_array().unwrap().len(), 1, "{report:#}");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn shadow_that_is_stopped_before_it_saw_anything_prints_a_report_of_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let content = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    });
+    std::fs::write(&kubeconfig, content.to_string()).unwrap();
+    let scope = Scope {
+        controller_kind: ControllerKind::CronJob,
+        namespaces: Namespaces::All,
+        name: None,
+        kubeconfig: Some(kubeconfig),
+        context: None,
+    };
+    let config = ShadowConfig {
+        scope,
+        flags: ControllerFlags::default(),
+        lasts: None,
+        format: Format::Json,
+        metrics: None,
+        what_if: WhatIf::default(),
+        report: None,
+    };
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let answer = run(config, None, stop).await.unwrap();
+    let text = (*answer.text).to_owned();
+    let report: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&report["slots"], &report["differs"], answer.is_good), (&json!(0), &json!([]), true));
 }

@@ -10,9 +10,8 @@ use std::time::Duration;
 use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::Client;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use schedule::Zone;
-use serde::Deserialize;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -21,17 +20,19 @@ use super::eyes::Eyes;
 use super::file::ReportFile;
 use super::metrics::ShadowMetrics;
 use super::report::{Report, Sums};
+use super::sights::{Handler, MOST_SIGHTS, Sights};
+use super::stalls::Stalls;
 use super::status::StatusWatch;
 use super::what_if::WhatIf;
-use super::{Progress, ShadowError};
+use super::{Progress, ShadowError, refusals};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::PolicyOptions;
-use crate::api::{ControllerKind, Object as _, ObjectName};
-use crate::cache::{Informer, Observer, ResourceEventHandler, Store};
+use crate::api::{Object as _, ObjectName};
+use crate::cache::{Informer, Observer, Store};
 use crate::cli::cluster::ControllerFlags;
 use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::Leases;
-use crate::cli::explain::read::{list, read_leases};
+use crate::cli::explain::read::read_leases;
 use crate::cli::explain::rehearsal::Rehearsal;
 use crate::cli::explain::watched::Watched;
 use crate::cli::restrictions::Restrictions;
@@ -48,12 +49,6 @@ const SHOWN: Duration = Duration::from_secs(1);
 const GAP_PERIOD: TimeDelta = TimeDelta::seconds(5);
 /// How long a Job waits for the watch to show its CronJob.
 const OWNER_COMES: TimeDelta = TimeDelta::seconds(10);
-/// The most Jobs of a CronJob that wait to be compared.
-const MOST_SIGHTS: usize = 64;
-
-/// The Jobs that the watch has shown since their CronJobs were looked at last.
-type Sights = Mutex<HashMap<ObjectName, Vec<Sight>>>;
-
 /// What is known of a CronJob.
 struct Known {
     track: Track,
@@ -78,6 +73,7 @@ pub(super) struct Shadow {
     /// Cancelled once leases and Namespaces were read.
     read: CancellationToken,
     eyes: Arc<Eyes>,
+    stalls: Stalls,
     known: HashMap<ObjectName, Known>,
     sums: Sums,
     metrics: Option<ShadowMetrics>,
@@ -123,6 +119,7 @@ impl Shadow {
             jobs: jobs.store(),
             queue,
             since: clock.now(),
+            stalls: Stalls::new(clock.now()),
             clock,
             sums: Sums::supposing(what_if, &flags.seed),
             flags,
@@ -176,7 +173,9 @@ impl Shadow {
         self.until = lasts.and_then(|lasts| self.since.checked_add_signed(lasts));
         self.work(stop, show).await;
         self.end();
-        self.look_for_refusals().await;
+        if self.eyes.see(&self.cron_jobs, &self.jobs).is_some() {
+            refusals::take_back(&self.client, &mut self.sums).await;
+        }
         self.write_file(true);
         Ok(self.report())
     }
@@ -216,7 +215,8 @@ impl Shadow {
                     show(&self.progress(self.until));
                     self.write_file(false);
                     let now = self.clock.now();
-                    let is_over = |end| now >= end && (self.open() == 0 || now - end >= MISSED_AFTER);
+                    self.stalls.tick(now, self.queue.is_empty());
+                    let is_over = |end| now >= end && (!self.awaits() || now - end >= MISSED_AFTER);
                     if self.until.is_some_and(is_over) {
                         return;
                     }
@@ -241,22 +241,10 @@ impl Shadow {
                 if sees {
                     known.track.pass(known.cron_job.status.last_schedule_time, now);
                 } else {
-                    known.track.skip_until(end, &known.cron_job, self.flags.zone);
+                    known.track.skip_until(end, &known.cron_job, &known.cron_job, self.flags.zone);
                 }
             }
             self.sum_up(&name);
-        }
-    }
-
-    /// Reads whether the API server refused the Jobs of slots that are missed. Without a right to read Events, none counts as refused.
-    async fn look_for_refusals(&mut self) {
-        for namespace in self.sums.namespaces_of_missed() {
-            let query = "&fieldSelector=involvedObject.kind=CronJob,reason=FailedCreate";
-            let events = list(&self.client, &format!("/api/v1/namespaces/{namespace}/events"), query).await;
-            let refusals: Vec<Refusal> =
-                events.iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-            self.sums
-                .take_back_refused(&namespace, |name, slot| refusals.iter().any(|refusal| refusal.is_of(name, slot)));
         }
     }
 
@@ -278,6 +266,11 @@ impl Shadow {
         let is_blind = self.eyes.see(&self.cron_jobs, &self.jobs).is_none();
         let trouble = is_blind.then(|| self.eyes.trouble().unwrap_or_default());
         (report.blind_at_the_end(trouble.as_deref()), self.sums.is_same())
+    }
+
+    /// Whether a slot has no Job yet, or a Job waits for its slot.
+    fn awaits(&self) -> bool {
+        self.known.values().any(|known| known.track.awaits())
     }
 
     fn open(&self) -> usize {
@@ -320,12 +313,15 @@ impl Shadow {
         let jobs: Vec<Arc<Job>> =
             self.jobs.by_controller(&cron_job.uid).into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
         let mut sights = self.sights.lock().remove(key).unwrap_or_default();
+        let is_full = sights.len() == MOST_SIGHTS;
         sights.retain(|sight| sight.job.is_child_of(&cron_job));
         let (sights, after): (Vec<Sight>, Vec<Sight>) =
             sights.into_iter().partition(|sight| self.is_compared(&sight.job, &cron_job));
         let zone = self.flags.zone;
         let known = self.known.remove(key).filter(|known| known.track.uid == cron_job.uid);
         let mut known = known.unwrap_or_else(|| Known::new(&cron_job, in_charge, &jobs, &sights, since));
+        let sights = known.track.due(sights, &cron_job, now);
+        known.track.is_apart = is_apart;
         let is_changed = known.keep_up(&cron_job, in_charge, since, zone, now);
         let in_tree = (in_charge == InCharge::InTree).then(|| Arc::clone(&known.cron_job));
         known.track.in_tree.look(in_tree, &cron_job, zone, now);
@@ -333,17 +329,26 @@ impl Shadow {
         let ran = earlier_jobs.iter().filter(|job| is_running(job)).count();
         let verdict = self.verdict(&earlier, earlier_jobs, &sights, now);
         let is_compared = |until| verdict_slot(verdict).is_none_or(|slot| cron_job.due(slot) <= until);
-        let starts = self.until.is_none_or(is_compared) && known.track.judge(verdict, &cron_job, zone, now);
+        let starts = self.until.is_none_or(is_compared)
+            && known.track.judge(verdict, &cron_job, zone, [self.stalls.ready(now), now]);
         if starts && !is_apart {
             self.sums.supposed.may_start(ran);
         }
-        let is_beside = |job: &&Arc<Job>| is_running(job) && self.is_compared(job, &cron_job);
+        let is_beside =
+            |job: &&Arc<Job>| is_running(job) && self.is_compared(job, &cron_job) && !known.track.is_early(job);
         let running: Vec<&Arc<Job>> = jobs.iter().filter(is_beside).collect();
         for sight in &sights {
             known.track.see(sight, &running, &cron_job, zone, now);
         }
         for slot in after.iter().filter_map(|sight| slot_for(&sight.job)) {
             known.track.overtake(slot, &cron_job);
+        }
+        for job in after.iter().chain(&sights).map(|sight| &sight.job) {
+            self.sums.unannotated += u64::from(known.track.take_unannotated(job, &cron_job));
+        }
+        if is_full {
+            // There may have been more.
+            known.track.lose_open();
         }
         if !sights.is_empty() && known.track.open() > 0 {
             let (earlier, jobs) = known.track.before(&cron_job, jobs.clone(), &[]);
@@ -357,12 +362,10 @@ impl Shadow {
             }
         }
         known.cron_job = Arc::clone(&cron_job);
-        let next_slot = (!cron_job.deleting && !cron_job.spec.suspend).then(|| cron_job.next_due(zone, now)).flatten();
-        let next = [next_slot, known.track.next_pass(), known.status.next_look()].into_iter().flatten().min();
-        if let Some(next) = next {
+        if let Some(next) = known.next_look(zone, now) {
             self.queue.add_at(key.clone(), next);
         }
-        self.sum_up_known(key, &mut known, is_apart);
+        self.sum_up_known(key, &mut known);
         self.known.insert(key.clone(), known);
     }
 
@@ -405,19 +408,15 @@ impl Shadow {
 
     fn sum_up(&mut self, key: &ObjectName) {
         if let Some(mut known) = self.known.remove(key) {
-            let is_apart = self.cron_jobs.get(key).is_some_and(|watched| {
-                let (in_charge, _) = watched.seen(&self.leases.read());
-                is_apart(&watched, in_charge)
-            });
-            self.sum_up_known(key, &mut known, is_apart);
+            self.sum_up_known(key, &mut known);
             self.known.insert(key.clone(), known);
         }
     }
 
-    fn sum_up_known(&mut self, key: &ObjectName, known: &mut Known, is_apart: bool) {
+    fn sum_up_known(&mut self, key: &ObjectName, known: &mut Known) {
         for change in known.track.take_changes() {
-            self.sums.apply(key, &change, is_apart);
-            if let Some(metrics) = self.metrics.as_ref().filter(|_| !is_apart) {
+            self.sums.apply(key, &change);
+            if let Some(metrics) = self.metrics.as_ref().filter(|_| !change.is_apart) {
                 metrics.observe(&change);
             }
         }
@@ -447,6 +446,13 @@ impl Known {
         }
     }
 
+    /// When the CronJob has to be looked at again.
+    fn next_look(&self, zone: Zone, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let cron_job = &self.cron_job;
+        let next_slot = (!cron_job.deleting && !cron_job.spec.suspend).then(|| cron_job.next_due(zone, now)).flatten();
+        [next_slot, self.track.next_look(cron_job), self.status.next_look()].into_iter().flatten().min()
+    }
+
     /// Compares nothing up to the end of a gap, and around a change of the CronJob. Returns whether it was changed.
     fn keep_up(
         &mut self,
@@ -457,7 +463,7 @@ impl Known {
         now: DateTime<Utc>,
     ) -> bool {
         if self.track.is_before(cron_job.nominal(since.max(cron_job.creation_timestamp))) {
-            self.track.skip_until(since, cron_job, zone);
+            self.track.skip_until(since, &self.cron_job, cron_job, zone);
             self.status.reset();
         }
         let is_restricted_otherwise = self.cron_job.restriction() != cron_job.restriction()
@@ -471,36 +477,10 @@ impl Known {
             || is_restricted_otherwise
             || self.cron_job.deleting != cron_job.deleting;
         if is_changed {
-            self.track.skip_until(now, cron_job, zone);
+            self.track.skip_until(now, &self.cron_job, cron_job, zone);
+            self.track.lose_early(cron_job);
         }
         is_changed
-    }
-}
-
-/// An Event that says that the API server refused a Job.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Refusal {
-    involved_object: Involved,
-    #[serde(default)]
-    first_timestamp: Option<DateTime<Utc>>,
-    #[serde(default)]
-    last_timestamp: Option<DateTime<Utc>>,
-}
-
-#[derive(Deserialize)]
-struct Involved {
-    #[serde(default)]
-    name: String,
-}
-
-impl Refusal {
-    /// Whether it can be about a slot of the CronJob of that name.
-    fn is_of(&self, name: &str, slot: DateTime<Utc>) -> bool {
-        let is_before = |first: DateTime<Utc>| first <= slot + MISSED_AFTER;
-        self.involved_object.name == name
-            && self.last_timestamp >= Some(slot)
-            && self.first_timestamp.is_some_and(is_before)
     }
 }
 
@@ -521,62 +501,4 @@ fn verdict_slot(verdict: Verdict) -> Option<DateTime<Utc>> {
 /// Whether it is an unfinished Job of a slot.
 fn is_running(job: &Job) -> bool {
     job.finished.is_none() && !job.deleting && slot_for(job).is_some()
-}
-
-/// Fills the queue.
-struct Handler {
-    queue: WorkQueue<ObjectName>,
-    sights: Arc<Sights>,
-    clock: SharedClock,
-}
-
-impl Handler {
-    /// The CronJob that owns a Job, by name.
-    fn owner_of(job: &Job) -> Option<ObjectName> {
-        let (owner, parent) = (job.controller.as_ref()?, ControllerKind::CronJob.parent);
-        let is_cron_job = *owner.kind == *parent.kind && *owner.group == *parent.group;
-        is_cron_job.then(|| ObjectName::new(Arc::clone(&job.name.namespace), Arc::clone(&owner.name)))
-    }
-
-    fn of_job(&self, job: &Job) {
-        if let Some(owner) = Self::owner_of(job) {
-            self.queue.add(owner);
-        }
-    }
-}
-
-impl ResourceEventHandler<Watched> for Handler {
-    fn on_add(&self, object: &Arc<Watched>, _is_in_initial_list: bool) {
-        self.queue.add(object.object_name().clone());
-    }
-
-    fn on_update(&self, _old: &Arc<Watched>, new: &Arc<Watched>) {
-        self.queue.add(new.object_name().clone());
-    }
-
-    fn on_delete(&self, last: &Arc<Watched>, _final_state_unknown: bool) {
-        self.queue.add(last.object_name().clone());
-    }
-}
-
-impl ResourceEventHandler<Job> for Handler {
-    fn on_add(&self, job: &Arc<Job>, is_in_initial_list: bool) {
-        let Some(owner) = Self::owner_of(job) else { return };
-        if !is_in_initial_list {
-            let mut sights = self.sights.lock();
-            let known = sights.entry(owner.clone()).or_default();
-            if known.len() < MOST_SIGHTS {
-                known.push(Sight { job: Arc::clone(job), at: self.clock.now() });
-            }
-        }
-        self.queue.add(owner);
-    }
-
-    fn on_update(&self, _old: &Arc<Job>, new: &Arc<Job>) {
-        self.of_job(new);
-    }
-
-    fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
-        self.of_job(last);
-    }
 }

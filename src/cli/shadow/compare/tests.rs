@@ -11,6 +11,8 @@ use crate::cli::explain::tests::{cron_job, instant, name_of};
 enum Step {
     /// This controller would start a slot.
     Starts(&'static str, &'static str),
+    /// It would, and may have since an earlier time.
+    StartsLate(&'static str, &'static str, &'static str),
     /// It would not.
     Not(&'static str, Skip),
     /// The watch shows a Job for a slot, under a name.
@@ -25,8 +27,12 @@ enum Step {
     Gap(&'static str),
     /// What was found of slots that were due after this time is in doubt.
     Doubts(&'static str),
+    /// The CronJob is looked at, and this controller would do nothing.
+    Looks(&'static str),
+    /// The CronJob is changed.
+    Changes(&'static str),
 }
-use Step::{Blocks, Doubts, Gap, Not, Passes, Sees, SeesBeside, Starts};
+use Step::{Blocks, Changes, Doubts, Gap, Looks, Not, Passes, Sees, SeesBeside, Starts, StartsLate};
 
 fn at(time: &str) -> DateTime<Utc> {
     instant(&format!("2026-11-22T{time}Z"))
@@ -61,21 +67,35 @@ fn track(spec: &Value) -> (Arc<CronJob>, Track) {
 
 impl Step {
     fn take(self, cron_job: &CronJob, track: &mut Track) {
+        let come_due = |track: &mut Track, new: Vec<Sight>, now: &str, running: &[&Arc<Job>]| {
+            for sight in track.due(new, cron_job, at(now)) {
+                track.see(&sight, running, cron_job, Zone::UTC, at(now));
+            }
+        };
         let see = |track: &mut Track, slot: &str, name: &str, seen: &str, running: &[&Arc<Job>]| {
             let name = if name.is_empty() { job_name(slot) } else { name.to_owned() };
             let sight = Sight { job: job(slot, &name, at(seen)), at: at(seen) };
-            track.see(&sight, running, cron_job, Zone::UTC, at(seen));
+            come_due(track, vec![sight], seen, running);
         };
         match self {
             Starts(slot, now) => {
-                let _ = track.judge(
-                    Verdict::Started { slot: at(slot), missed: Missed::None },
-                    cron_job,
-                    Zone::UTC,
-                    at(now),
-                );
+                let verdict = Verdict::Started { slot: at(slot), missed: Missed::None };
+                let _ = track.judge(verdict, cron_job, Zone::UTC, [at(now); 2]);
+                come_due(track, Vec::new(), now, &[]);
             }
-            Not(now, skip) => drop(track.judge(Verdict::Skipped(skip), cron_job, Zone::UTC, at(now))),
+            StartsLate(slot, ready, now) => {
+                let verdict = Verdict::Started { slot: at(slot), missed: Missed::None };
+                let _ = track.judge(verdict, cron_job, Zone::UTC, [at(ready), at(now)]);
+            }
+            Not(now, skip) => {
+                let _ = track.judge(Verdict::Skipped(skip), cron_job, Zone::UTC, [at(now); 2]);
+                come_due(track, Vec::new(), now, &[]);
+            }
+            Looks(now) => come_due(track, Vec::new(), now, &[]),
+            Changes(now) => {
+                track.skip_until(at(now), cron_job, cron_job, Zone::UTC);
+                track.lose_early(cron_job);
+            }
             Sees(slot, name, seen) => see(track, slot, name, seen, &[]),
             SeesBeside(slot, name, seen) => see(track, slot, name, seen, &[&job("12:00:00", "before", at("12:00:00"))]),
             Blocks(slot, seen, skip) => {
@@ -84,7 +104,7 @@ impl Step {
                 track.judge_again(Verdict::Skipped(skip), &[sight]);
             }
             Passes(now, told) => track.pass(told.map(at), at(now)),
-            Gap(until) => track.skip_until(at(until), cron_job, Zone::UTC),
+            Gap(until) => track.skip_until(at(until), cron_job, cron_job, Zone::UTC),
             Doubts(since) => track.doubt(at(since)),
         }
     }
@@ -190,11 +210,44 @@ fn each_slot_has_the_finding_that_follows_from_both_controllers() {
             &[],
         ),
         (
-            "a Job that came and went unseen, of which the status tells",
+            "a slot of which the status tells, without a Job in an unbroken watch",
             json!({}),
             vec![Starts("12:10:00", "12:10:00"), Passes("12:13:00", Some("12:10:00"))],
+            &["12:10 missed: the status tells of it, and no Job was seen within 3m00s"],
+            &[],
+        ),
+        (
+            "a slot of which the status tells, and that came due in a gap",
+            json!({}),
+            vec![Starts("12:10:00", "12:10:00"), Gap("12:10:30"), Passes("12:13:00", Some("12:10:00"))],
             &["12:10 not seen"],
             &[],
+        ),
+        (
+            "a status that tells of a time to come",
+            json!({}),
+            vec![Starts("12:10:00", "12:10:00"), Passes("12:13:00", Some("18:00:00"))],
+            &["12:10 not seen"],
+            &[],
+        ),
+        ("due before the watch, as the status tells", json!({}), vec![Passes("12:13:00", Some("12:00:00"))], &[], &[]),
+        (
+            "judged late by this process: lateness counts from the slot",
+            json!({}),
+            vec![Starts("12:10:00", "12:10:04"), Sees("12:10:00", "", "12:10:04.1")],
+            &["12:10 same"],
+            &[4.1],
+        ),
+        (
+            "held, and judged late by this process: lateness counts from before the stall",
+            json!({"concurrencyPolicy": "Forbid"}),
+            vec![
+                Not("12:10:00", forbid()),
+                StartsLate("12:10:00", "12:13:59", "12:14:09"),
+                Sees("12:10:00", "", "12:14:09.2"),
+            ],
+            &["12:10 same"],
+            &[10.2],
         ),
         (
             "neither starts it",
@@ -324,6 +377,61 @@ fn each_slot_has_the_finding_that_follows_from_both_controllers() {
             &[0.0],
         ),
         (
+            "a Job a little early, whose slot is not due yet",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:58")],
+            &[],
+            &[],
+        ),
+        (
+            "a Job a little early of a suspended CronJob",
+            json!({"suspend": true}),
+            vec![Sees("12:10:00", "", "12:09:58"), Looks("12:10:00")],
+            &[
+                "12:10 differs: started there and not here: the CronJob is suspended (spec.suspend); Job nightly-29922490",
+            ],
+            &[],
+        ),
+        (
+            "a Job a little early of a paused CronJob",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:55"), Not("12:10:00", Skip::Paused(at("12:10:00")))],
+            &[
+                "12:10 differs: started there and not here (paused): the last Jobs failed, as many as pause-after-failures allows; Job nightly-29922490",
+            ],
+            &[],
+        ),
+        (
+            "a Job a little early for no slot of the schedule",
+            json!({}),
+            vec![Sees("12:05:00", "", "12:04:57"), Looks("12:05:00")],
+            &["12:05 differs: started there and not here: the schedule has no such time; Job nightly-29922485"],
+            &[],
+        ),
+        (
+            "a Job a little early, and a change before its slot",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:57"), Changes("12:09:58"), Starts("12:10:00", "12:10:00")],
+            &["12:10 not seen"],
+            &[],
+        ),
+        (
+            "two Jobs a little early",
+            json!({}),
+            vec![Sees("12:10:00", "", "12:09:57"), Sees("12:10:00", "x", "12:09:58"), Starts("12:10:00", "12:10:00")],
+            &["12:10 twice: Jobs nightly-29922490 and x were created for it"],
+            &[0.0],
+        ),
+        (
+            "a Job long before a slot of a suspended CronJob",
+            json!({"suspend": true}),
+            vec![Sees("12:10:00", "", "12:09:30")],
+            &[
+                "12:10 differs: started there and not here: the CronJob is suspended (spec.suspend); Job nightly-29922490",
+            ],
+            &[],
+        ),
+        (
             "two hours early, and once more when it is due",
             json!({}),
             vec![Sees("12:10:00", "", "10:10:00"), Starts("12:10:00", "12:10:00"), Sees("12:10:00", "x", "12:10:01")],
@@ -412,7 +520,7 @@ fn what_is_kept_of_a_cron_job_is_bounded() {
     let (cron_job, mut track) = track(&json!({}));
     for minute in 0..600 {
         let slot = at("12:00:00") + TimeDelta::minutes(10 * (minute + 1));
-        track.judge(Verdict::Started { slot, missed: Missed::None }, &cron_job, Zone::UTC, slot);
+        track.judge(Verdict::Started { slot, missed: Missed::None }, &cron_job, Zone::UTC, [slot; 2]);
     }
     assert_eq!(track.slots.len(), KEPT);
     let missed = track.take_changes().into_iter().filter(|change| matches!(change.after, Some(Finding::Missed(_))));
@@ -423,7 +531,51 @@ fn what_is_kept_of_a_cron_job_is_bounded() {
 fn slots_that_a_long_gap_hides_take_no_memory() {
     let (cron_job, mut track) = track(&json!({}));
     for days in 1..4 {
-        track.skip_until(at("12:00:00") + TimeDelta::days(days), &cron_job, Zone::UTC);
+        track.skip_until(at("12:00:00") + TimeDelta::days(days), &cron_job, &cron_job, Zone::UTC);
     }
     assert!(!track.take_changes().is_empty() && track.slots.len() <= KEPT);
+}
+
+#[test]
+fn slots_before_a_change_are_those_of_the_schedule_before() {
+    let every = |schedule: &str| {
+        let spec = json!({"schedule": schedule});
+        cron_job(&json!({"spec": spec, "status": {"lastScheduleTime": "2026-11-22T12:00:00Z"}}))
+    };
+    // The schedule before the change at 12:35 and after it, and the slots that were not seen.
+    let rows: [(&str, &str, &[&str]); 3] = [
+        ("0 0 1 1 *", "*/10 * * * *", &[]),
+        ("*/10 * * * *", "0 0 1 1 *", &["12:10", "12:20", "12:30"]),
+        ("*/30 * * * *", "*/10 * * * *", &["12:30"]),
+    ];
+    for (before, after, want) in rows {
+        let (before, after) = (every(before), every(after));
+        let mut track = Track::new(&before, &[], at("12:00:00"));
+        track.skip_until(at("12:35:00"), &before, &after, Zone::UTC);
+        let found: Vec<String> =
+            track.take_changes().iter().map(|change| change.slot.format("%R").to_string()).collect();
+        assert_eq!(found, want);
+    }
+}
+
+#[test]
+fn slot_of_a_job_without_the_annotation_is_not_compared() {
+    let (cron_job, mut track) = track(&json!({}));
+    let _ = track.judge(
+        Verdict::Started { slot: at("12:10:00"), missed: Missed::None },
+        &cron_job,
+        Zone::UTC,
+        [at("12:10:00"); 2],
+    );
+    let bare = |name: &str| {
+        let job = job("12:10:00", name, at("12:10:00"));
+        Arc::new(Job { scheduled_timestamp: None, ..Job::clone(&job) })
+    };
+    // A name, and whether it is that of the slot.
+    for (name, is_of_slot) in [("by-hand", false), (&*job_name("12:10:00"), true), (&*job_name("12:10:00"), false)] {
+        assert_eq!(track.take_unannotated(&bare(name), &cron_job), is_of_slot, "{name}");
+    }
+    track.pass(Some(at("12:10:00")), at("12:20:00"));
+    let found: Vec<Option<Finding>> = track.take_changes().into_iter().map(|change| change.after).collect();
+    assert_eq!(found, [None, Some(Finding::NotSeen)]);
 }

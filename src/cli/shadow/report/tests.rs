@@ -16,7 +16,13 @@ fn name(name: &str) -> ObjectName {
 
 fn change(slot: &str, before: Option<Finding>, after: Option<Finding>, late: Option<i64>) -> Change {
     let slot = at(slot);
-    Change { slot, due: slot, before, after, late: late.map(TimeDelta::milliseconds), own: None }
+    let late = late.map(TimeDelta::milliseconds);
+    let uid = Uid::new("cj");
+    Change { uid, slot, due: slot, before, after, was_apart: false, is_apart: false, late, own: None }
+}
+
+fn apart(change: Change) -> Change {
+    Change { was_apart: true, is_apart: true, ..change }
 }
 
 fn report(sums: &Sums) -> Value {
@@ -46,7 +52,7 @@ fn sums_follow_the_changes_and_take_back_what_is_corrected() {
     ];
     let mut sums = Sums::default();
     for (step, before, after, want) in steps {
-        sums.apply(&name("a"), &change(SLOT, before, after, None), false);
+        sums.apply(&name("a"), &change(SLOT, before, after, None));
         assert_eq!(counts(&sums), want, "{step}");
     }
     sums.wrong_status(&name("a"), None, "active lacks a Job");
@@ -65,12 +71,8 @@ fn json_has_the_keys_that_programs_read() {
     }
     assert_eq!(found["late"], json!({"p50": 0.0, "p99": 0.0, "max": 0.0}));
     assert_eq!(found.get("agreement"), None, "of nothing");
-    sums.apply(&name("a"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Same), Some(117_020)), false);
-    sums.apply(
-        &name("b"),
-        &change("2026-11-22T12:10:00Z", None, Some(Finding::Missed("no Job".to_owned())), None),
-        false,
-    );
+    sums.apply(&name("a"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Same), Some(117_020)));
+    sums.apply(&name("b"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Missed("no Job".to_owned())), None));
     let found = report(&sums);
     assert_eq!(found["late"], json!({"p50": 117.02, "p99": 117.02, "max": 117.02}));
     assert_eq!(
@@ -89,7 +91,7 @@ fn listed_divergence_is_a_slot_that_is_not_the_same_and_no_difference() {
     let mut sums = Sums::default();
     let listed = Finding::Listed("it was gone".to_owned());
     for (name_of, finding) in [("a", Finding::Same), ("b", listed)] {
-        sums.apply(&name(name_of), &change("2026-11-22T12:10:00Z", None, Some(finding), None), false);
+        sums.apply(&name(name_of), &change("2026-11-22T12:10:00Z", None, Some(finding), None));
     }
     let found = report(&sums);
     assert_eq!((&found["slots"], &found["same"], sums.is_same()), (&json!(2), &json!(1), true));
@@ -102,7 +104,7 @@ fn listed_divergence_is_a_slot_that_is_not_the_same_and_no_difference() {
 #[test]
 fn lateness_alone_is_no_difference() {
     let mut sums = Sums::default();
-    sums.apply(&name("a"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Same), Some(600_000)), false);
+    sums.apply(&name("a"), &change("2026-11-22T12:10:00Z", None, Some(Finding::Same), Some(600_000)));
     assert!(sums.is_same());
     assert_eq!(report(&sums)["agreement"], 100.0);
 }
@@ -111,14 +113,48 @@ fn lateness_alone_is_no_difference() {
 fn what_the_controller_in_charge_does_not_read_is_counted_apart() {
     let mut sums = Sums::default();
     let (slot, missed) = ("2026-11-22T12:10:00Z", Finding::Missed("no Job".to_owned()));
-    sums.apply(&name("a"), &change(slot, None, Some(missed.clone()), None), true);
+    sums.apply(&name("a"), &apart(change(slot, None, Some(missed.clone()), None)));
     assert_eq!(report(&sums)["apart"], json!({"slots": 1, "same": 0}));
-    sums.apply(&name("a"), &change(slot, Some(missed), Some(Finding::Same), Some(1)), true);
+    sums.apply(&name("a"), &apart(change(slot, Some(missed), Some(Finding::Same), Some(1))));
     assert_eq!(report(&sums)["apart"], json!({"slots": 1, "same": 1}));
     assert_eq!((sums.slots(), sums.is_same(), sums.late.len()), (0, true, 0));
     let twice = Finding::Twice("Jobs a-1 and b were created for it".to_owned());
-    sums.apply(&name("a"), &change(slot, Some(Finding::Same), Some(twice), None), true);
+    sums.apply(&name("a"), &apart(change(slot, Some(Finding::Same), Some(twice), None)));
     assert_eq!((sums.is_same(), sums.twice.len()), (false, 1), "no annotation allows that");
+}
+
+/// The finding before and after, whether each is counted apart, and then the slots, the same ones, the missed ones, and those apart.
+type MovedRow = (Option<Finding>, Option<Finding>, [bool; 2], [u64; 5]);
+
+#[test]
+fn finding_is_taken_back_from_where_it_was_counted() {
+    let missed = || Some(Finding::Missed("no Job".to_owned()));
+    let same = || Some(Finding::Same);
+    let twice = || Some(Finding::Twice("two Jobs".to_owned()));
+    let rows: Vec<(&str, Vec<MovedRow>)> = vec![
+        (
+            "annotated after it was missed",
+            vec![(None, missed(), [false, false], [1, 0, 1, 0, 0]), (missed(), same(), [false, true], [0, 0, 0, 1, 1])],
+        ),
+        (
+            "annotated after it was the same",
+            vec![(None, same(), [false, false], [1, 1, 0, 0, 0]), (same(), twice(), [false, true], [1, 0, 0, 1, 0])],
+        ),
+        (
+            "no longer annotated",
+            vec![(None, missed(), [true, true], [0, 0, 0, 1, 0]), (missed(), same(), [true, false], [1, 1, 0, 0, 0])],
+        ),
+    ];
+    for (case, steps) in rows {
+        let mut sums = Sums::default();
+        for (before, after, [was_apart, is_apart], want) in steps {
+            let change = Change { was_apart, is_apart, ..change("2026-11-22T12:10:00Z", before, after, None) };
+            sums.apply(&name("a"), &change);
+            let apart = sums.apart;
+            let found = [sums.slots(), sums.same, sums.missed.len() as u64, apart.slots, apart.same];
+            assert_eq!(found, want, "{case}");
+        }
+    }
 }
 
 #[test]
@@ -127,11 +163,11 @@ fn lists_and_minutes_are_bounded_and_the_rest_is_counted() {
     let start = at("2026-11-22T00:00:00Z");
     for n in 0..6_000 {
         let slot = (start + TimeDelta::minutes(n)).to_rfc3339();
-        sums.apply(&name("a"), &change(&slot, None, Some(Finding::Missed("no Job".to_owned())), None), false);
-        sums.apply(&name("b"), &change(&slot, None, Some(Finding::Same), Some(1000 + n)), false);
+        sums.apply(&name("a"), &change(&slot, None, Some(Finding::Missed("no Job".to_owned())), None));
+        sums.apply(&name("b"), &change(&slot, None, Some(Finding::Same), Some(1000 + n)));
     }
     for _ in 0..5 {
-        sums.apply(&name("c"), &change("2026-11-22T03:00:00Z", None, Some(Finding::Same), Some(1)), false);
+        sums.apply(&name("c"), &change("2026-11-22T03:00:00Z", None, Some(Finding::Same), Some(1)));
     }
     let found = report(&sums);
     assert_eq!((found["missed"].as_array().unwrap().len(), &found["more"]["missed"]), (MOST, &json!(6_000 - MOST)));
@@ -141,11 +177,7 @@ fn lists_and_minutes_are_bounded_and_the_rest_is_counted() {
     assert_eq!(sums.slots(), 12_005);
     // Those that the list leaves out can be taken back, too.
     let last = (start + TimeDelta::minutes(5_999)).to_rfc3339();
-    sums.apply(
-        &name("a"),
-        &change(&last, Some(Finding::Missed("no Job".to_owned())), Some(Finding::Same), None),
-        false,
-    );
+    sums.apply(&name("a"), &change(&last, Some(Finding::Missed("no Job".to_owned())), Some(Finding::Same), None));
     assert_eq!(sums.missed.len(), 5_999);
 }
 
@@ -154,12 +186,12 @@ fn slots_whose_jobs_the_api_server_refused_are_no_difference() {
     let mut sums = Sums::default();
     for (object, slot) in [("a", "2026-11-22T12:10:00Z"), ("a", "2026-11-22T12:20:00Z"), ("b", "2026-11-22T12:10:00Z")]
     {
-        sums.apply(&name(object), &change(slot, None, Some(Finding::Missed("no Job".to_owned())), None), false);
+        sums.apply(&name(object), &change(slot, None, Some(Finding::Missed("no Job".to_owned())), None));
     }
     assert_eq!(sums.namespaces_of_missed().into_iter().collect::<Vec<_>>(), ["shop"]);
-    sums.take_back_refused("other", |_, _| true);
+    sums.take_back_refused("other", |_| true);
     assert_eq!(sums.missed.len(), 3);
-    sums.take_back_refused("shop", |name, slot| name == "a" && slot == at("2026-11-22T12:10:00Z"));
+    sums.take_back_refused("shop", |missed| missed.name == "a" && missed.slot == Some(at("2026-11-22T12:10:00Z")));
     let found = report(&sums);
     assert_eq!((&found["same"], &found["refused"], sums.missed.len()), (&json!(1), &json!(1), 2));
 }
@@ -172,7 +204,7 @@ fn words_of_objects_are_plain_in_every_format() {
         for finding in
             [Finding::Missed(words.to_owned()), Finding::Twice(words.to_owned()), Finding::Differs(words.to_owned())]
         {
-            sums.apply(&object, &change("2026-11-22T12:10:00Z", None, Some(finding), Some(5000)), false);
+            sums.apply(&object, &change("2026-11-22T12:10:00Z", None, Some(finding), Some(5000)));
         }
         let report = sums.report(1, 1, at("2026-11-22T12:00:00Z"), at("2026-11-22T13:00:00Z"));
         for format in [Format::Table, Format::Json] {
