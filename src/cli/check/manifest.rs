@@ -59,9 +59,13 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     });
     match controller_kind {
         Some(controller_kind) => Ok(Kind::Scheduled(controller_kind)),
-        None if kind == "CronJob" && api_version.starts_with("batch/") => {
+        None if kind == "CronJob" && ["batch/v1beta1", "batch/v2alpha1"].contains(&api_version) => {
             let message =
                 format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
+            Err(Fault::error(Code::NoKind, "apiVersion", message))
+        }
+        None if kind == "CronJob" && api_version.starts_with("batch/") => {
+            let message = format!("there is no CronJob in {api_version:?}; did you mean batch/v1?");
             Err(Fault::error(Code::NoKind, "apiVersion", message))
         }
         None => match near_kinds::judge(api_version, kind) {

@@ -269,13 +269,16 @@ fn is_no_manifest(text: &str) -> bool {
     }
 }
 
-/// Whether an object is of another tool. With `apiVersion` or `kind` alone it is one, unless it looks like half a manifest.
+/// Whether an object is of another tool. With `apiVersion` or `kind` alone it is one, unless it looks like half a manifest: the values of
+/// a chart may have a `kind`, too.
 fn is_other(object: &Value) -> bool {
     let has = |field: &str| object.get(field).is_some_and(|value| !value.is_null());
     let is_whole = has("apiVersion") && has("kind");
     let is_half = has("apiVersion") || has("kind");
-    let is_meant = has("metadata") || has("spec") || object["kind"].as_str().is_some_and(near_kinds::is_meant);
-    !(is_whole || is_half && is_meant)
+    let fields = ["apiVersion", "kind", "metadata", "spec", "status"];
+    let is_bare = || object.as_object().is_some_and(|all| all.keys().all(|field| fields.contains(&field.as_str())));
+    let is_kind = || object["kind"].as_str().is_some_and(near_kinds::is_meant) && is_bare();
+    !(is_whole || is_half && (has("metadata") || has("spec") || is_kind()))
 }
 
 /// Whether a text has a key of this name anywhere.

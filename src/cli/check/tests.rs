@@ -37,7 +37,7 @@ const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 #[test]
 fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
-    let rows: [(&str, String, &[&str]); 19] = [
+    let rows: [(&str, String, &[&str]); 20] = [
         ("nothing", String::new(), &[]),
         ("a good one", whole("schedule: '0 3 * * *'"), &[]),
         (
@@ -83,6 +83,11 @@ fn error_names_document_object_and_field() {
             "an old version",
             cron_job("batch/v1beta1", "a", "schedule: '@daily'"),
             &["a.yaml, document 1: CronJob shop/a: error: apiVersion: batch/v1beta1 is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21"],
+        ),
+        (
+            "a version that never was",
+            cron_job("batch/v2", "a", "schedule: '@daily'"),
+            &["a.yaml, document 1: CronJob shop/a: error: apiVersion: there is no CronJob in \"batch/v2\"; did you mean batch/v1?"],
         ),
         (
             "a kind in small letters",

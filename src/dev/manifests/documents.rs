@@ -168,7 +168,7 @@ fn yaml_documents(Document { line: first_line, text, column, .. }: Document, doc
         };
         is_after_marker = true;
         let form = if is_comment(rest) { Form::Yaml } else { Form::Refused(AFTER_MARKER) };
-        let next = Document { form, ..Document::yaml(first_line + number, format!("{rest}\n")) };
+        let next = Document { form, ..Document::yaml(first_line + number, format!("{}\n", rest.trim_start())) };
         add(std::mem::replace(&mut current, next), documents);
     }
     if documents.is_empty() { documents.push(current) } else { add(current, documents) }

@@ -41,6 +41,8 @@ pub(crate) fn judge(api_version: &str, kind: &str) -> Option<(&'static str, Stri
     let distance = |meant: &&Meant<'_>| (meant.kind != kind, meant.group != group, distance(kind, meant.kind));
     let meant = known.iter().filter(is_candidate).min_by_key(distance)?;
     let field = if meant.kind == kind { "apiVersion" } else { "kind" };
+    // Letters that nobody sees are shown.
+    let kind = kind.escape_debug();
     let message = format!("there is no {kind} in {api_version}; did you mean {} of {}?", meant.kind, meant.api_version);
     Some((field, message))
 }
@@ -62,7 +64,7 @@ fn meant() -> Vec<Meant<'static>> {
 fn is_near(kind: &str, meant: &str) -> bool {
     // Two changes make a Pod of a Job.
     let allowed = if meant.len() < 5 { 1 } else { 2 };
-    if kind.len().abs_diff(meant.len()) > allowed {
+    if kind.chars().count().abs_diff(meant.len()) > allowed {
         return false;
     }
     distance(kind, meant) <= allowed

@@ -47,11 +47,12 @@ fn files_that_are_no_manifests_alone_are_left_out() {
     let of_jinja = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n{% if x %}\nspec: {schedule: \"{{ at }}\"}\n{% endif %}\n";
     let of_helmfile = "releases:\n- name: a\n  version: {{ requiredEnv \"V\" }}\n";
     let of_ansible = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ name }}\n";
-    let rows: [Row<'_>; 28] = [
+    let rows: [Row<'_>; 29] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
         ("values", &[("a.yaml", CRON_JOB), ("values.yaml", "image: {tag: 1}\n")], &["a.yaml"], 1, &[]),
         ("a list of something", &[("play.yml", "- hosts: all\n")], &[], 1, &[]),
         ("JSON of something", &[("package.json", "{\"name\": \"x\"}")], &[], 1, &[]),
+        ("values with a kind", &[("values.yaml", "kind: CronJob\nschedule: \"0 4 * * *\"\n")], &[], 1, &[]),
         ("half a manifest", &[("a.yaml", "kind: CronJob\n")], &["a.yaml"], 0, &[]),
         ("one manifest among others", &[("a.yaml", "a: 1\n---\nkind: CronJob\n")], &["a.yaml"], 0, &[]),
         ("no YAML", &[("a.yaml", "kind: [\n")], &["a.yaml"], 0, &[]),

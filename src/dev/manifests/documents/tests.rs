@@ -16,10 +16,11 @@ fn read(text: &str) -> Vec<(usize, String)> {
 #[test]
 #[allow(clippy::type_complexity)]
 fn documents_of_yaml_and_json_are_those_of_kubectl_and_have_their_lines() {
-    let rows: [(&str, &str, &[(usize, &str)]); 23] = [
+    let rows: [(&str, &str, &[(usize, &str)]); 24] = [
         ("nothing", "", &[(1, "")]),
         ("YAML", "a: 1\n---\nb: 2\n", &[(1, "a: 1\n"), (2, "\nb: 2\n")]),
-        ("a comment behind a marker", "a: 1\n--- # b\nb: 2\n---#c\n", &[(1, "a: 1\n"), (2, " # b\nb: 2\n")]),
+        ("a comment behind a marker", "a: 1\n--- # b\nb: 2\n---#c\n", &[(1, "a: 1\n"), (2, "# b\nb: 2\n")]),
+        ("a tab behind a marker", "---\t\na: 1\n---\t# b\nb: 2\n", &[(1, "\na: 1\n"), (3, "# b\nb: 2\n")]),
         ("line ends of Windows", "a: 1\r\n---\r\nb: 2\r\n", &[(1, "a: 1\n"), (2, "\nb: 2\n")]),
         (
             "a value behind a marker",

@@ -8,6 +8,7 @@ fn kind_that_is_nearly_one_that_is_checked_is_an_error_with_what_is_meant() {
     let rows = [
         ("other letters", "batch/v1", "Cronjob", Some(("kind", BATCH))),
         ("all small", "batch/v1", "cronjob", Some(("kind", BATCH))),
+        ("a letter that nobody sees", "batch/v1", "CronJob\u{200b}", Some(("kind", BATCH))),
         ("a plural", "batch/v1", "CronJobs", Some(("kind", BATCH))),
         ("a plural in small letters", "batch/v1", "cronjobs", Some(("kind", BATCH))),
         ("a letter too few", "batch/v1", "CroJob", Some(("kind", BATCH))),
@@ -46,7 +47,8 @@ fn kind_that_is_nearly_one_that_is_checked_is_an_error_with_what_is_meant() {
         ("a custom resource of a project of Kubernetes", "gateway.networking.k8s.io/v1", "Ingres", None),
     ];
     for (sentence, api_version, kind, want) in rows {
-        let want = want.map(|(field, meant)| (field, format!("there is no {kind} in {api_version}; {meant}")));
+        let want = want
+            .map(|(field, meant)| (field, format!("there is no {} in {api_version}; {meant}", kind.escape_debug())));
         assert_eq!(judge(api_version, kind), want, "{sentence}");
     }
 }
