@@ -36,6 +36,7 @@ use super::unfinished::Unfinished;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
+use crate::api::policy::PolicyError;
 use crate::cli::next::cron_jobs::never_due;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 #[cfg(feature = "dev")]
@@ -111,6 +112,12 @@ pub struct Explanation {
     /// The Job that a sync would create, whether or not another object has its name.
     #[serde(skip)]
     wanted: Option<String>,
+    /// Whether it never runs because of its deadline.
+    #[serde(skip)]
+    passes_deadline: bool,
+    /// Whether what cannot be read is an annotation of its Namespace.
+    #[serde(skip)]
+    is_namespaces_fault: bool,
     /// Whether a run that running Jobs block starts once they have ended.
     #[serde(skip)]
     starts_when_free: bool,
@@ -249,6 +256,8 @@ impl<'a> Case<'a> {
             warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
             due_since: self.due_since(),
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
+            passes_deadline: self.never_due().is_some(),
+            is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
             starts_when_free: matches!(state, State::Blocked | State::RunStuck) && self.when_free().is_some(),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
@@ -262,6 +271,11 @@ impl<'a> Case<'a> {
     #[cfg(feature = "ui")]
     pub(crate) fn wanted(&self) -> Option<&ObjectName> {
         self.sync.start.as_ref().map(|(name, _)| name)
+    }
+
+    /// Why its deadline keeps it from ever running.
+    fn never_due(&self) -> Option<&'static str> {
+        never_due(self.schedule()?, self.cron_job.spec.starting_deadline_seconds)
     }
 
     pub(crate) fn schedule(&self) -> Option<&Schedule> {
@@ -351,8 +365,7 @@ impl<'a> Case<'a> {
         if let Some(text) = self.frozen() {
             return (State::Frozen, text);
         }
-        let deadline = spec.starting_deadline_seconds;
-        if let Some(text) = self.schedule().and_then(|schedule| never_due(schedule, deadline)) {
+        if let Some(text) = self.never_due() {
             return (State::NeverFires, text.to_owned());
         }
         match &self.sync.settlement.outcome {

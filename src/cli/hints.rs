@@ -2,7 +2,7 @@
 //!
 //! Guarantee: a hint follows the refusal's own text, and is given only for text that other schedulers know. Pure.
 
-use schedule::{Schedule, Zone};
+use schedule::{Schedule, Zone, zone_names};
 
 use crate::api::policy::SCHEDULE;
 
@@ -17,7 +17,8 @@ pub(in crate::cli) fn of(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     if lower.starts_with("rate(") || lower.starts_with("cron(") {
         return Some(
-            "this is a schedule of AWS; for an interval write @every 5m, and for times five fields".to_owned(),
+            "this is a schedule of AWS; for an interval write @every 5m, and for times five fields, where Sunday is 0"
+                .to_owned(),
         );
     }
     // The refusal names spec.timeZone.
@@ -47,9 +48,14 @@ pub(in crate::cli) fn of(text: &str) -> Option<String> {
     if is_extended(fields[2]) || is_extended(fields[4]) {
         return Some(format!("L, W and # are known to the annotation {SCHEDULE} only"));
     }
-    let days = fields[4].split(',').filter_map(|item| item.split('/').next());
-    if days.flat_map(|range| range.split('-')).any(|day| day == "7") {
-        return Some("Sunday is 0".to_owned());
+    let mut days = fields[4].split(',').filter_map(|item| item.split('/').next());
+    if let Some(range) = days.find(|range| range.split('-').any(|day| day == "7")) {
+        let first = range.strip_suffix("-7").filter(|_| !fields[4].contains('/')).and_then(|first| number(4, first));
+        return Some(match first {
+            Some(6) => "Sunday is 0; write 6,0".to_owned(),
+            Some(first @ 1..6) => format!("Sunday is 0; write {first}-6,0"),
+            _ => "Sunday is 0".to_owned(),
+        });
     }
     fields.iter().enumerate().find_map(|(index, field)| field.split(',').find_map(|item| wrapped(index, item)))
 }
@@ -65,14 +71,44 @@ fn too_many(fields: &[&str]) -> Option<String> {
     let is_valid = |fields: &[&str]| Schedule::parse_standard(&fields.join(" "), Zone::UTC).is_ok();
     let without = match fields {
         // In AWS one of the days is always ?, and in Quartz, whose first field is the seconds.
-        [five @ .., _] if fields.len() == 6 && (five[2] == "?" || five[4] == "?") => (is_valid(five), "last (years)"),
-        [_, five @ ..] if fields.len() == 6 && is_valid(five) => (true, "first (seconds)"),
-        [five @ .., _] if fields.len() == 6 => (is_valid(five), "last (years)"),
+        [five @ .., last] if fields.len() == 6 && (five[2] == "?" || five[4] == "?") && is_years(last) => {
+            (is_valid(five), "last (years)")
+        }
+        [_, five @ ..] if fields.len() == 6 && is_valid(five) => {
+            let is_of_quartz = fields.contains(&"?") && five[4].starts_with(|first: char| first.is_ascii_digit());
+            let days = if is_of_quartz {
+                "; Quartz counts the days from 1 for Sunday, so name them, as in MON-FRI"
+            } else {
+                ""
+            };
+            return Some(format!("schedules have five fields here; leave out the first (seconds){days}"));
+        }
+        [five @ .., last] if fields.len() == 6 && is_years(last) => (is_valid(five), "last (years)"),
+        [five @ .., last] if fields.len() == 6 && is_valid(five) && is_zone(last) => {
+            return Some("schedules have five fields here; the zone is a field of its own, spec.timeZone".to_owned());
+        }
+        [_, five @ ..] if fields.len() == 6 => {
+            let instead = of(&five.join(" "))?;
+            return Some(format!(
+                "schedules have five fields here; leave out the first (seconds), and then: {instead}"
+            ));
+        }
         [_, five @ .., _] => (is_valid(five), "first (seconds), and the last (years)"),
         _ => return None,
     };
     let (is_meant, which) = without;
     is_meant.then(|| format!("schedules have five fields here; leave out the {which}"))
+}
+
+/// Whether a last field is one of years.
+fn is_years(field: &str) -> bool {
+    let is_year = |text: &str| text.parse().is_ok_and(|year: u32| (1970..=2099).contains(&year));
+    field == "*" || field == "?" || field.split(['-', ',', '/']).next().is_some_and(is_year)
+}
+
+/// Whether a last field is a time zone.
+fn is_zone(field: &str) -> bool {
+    zone_names().any(|name| name.eq_ignore_ascii_case(field))
 }
 
 /// The text of a refusal, with the hint for its schedule if there is one.

@@ -89,7 +89,14 @@ impl Explanation {
             ),
             State::UnparseableSchedule => edit("It runs when its schedule can be read."),
             State::UnknownTimeZone => edit("It runs when spec.timeZone is a time zone."),
+            State::BadPolicy if self.is_namespaces_fault => {
+                let what = "It runs when the annotations of its Namespace can be read.".to_owned();
+                Some((what, format!("kubectl edit namespace {namespace}")))
+            }
             State::BadPolicy => edit("It runs when its annotations can be read."),
+            State::NeverFires if self.passes_deadline => {
+                edit("It runs when spec.startingDeadlineSeconds leaves it time to start.")
+            }
             State::NeverFires => edit("It runs when its schedule has a time."),
             State::BadTemplate => edit("It runs when its template can become a Job."),
             State::NameTaken => {

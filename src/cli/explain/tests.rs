@@ -1450,6 +1450,14 @@ fn runs_of_which_more_are_unfinished_at_each_start_pile_up() {
         assert_eq!(told.state, state, "{sentence}: {}", told.why);
         assert!(told.why.starts_with(why), "{sentence}: {}", told.why);
     }
+    for (schedule, deadline, what) in [
+        ("@daily", Some(0), "spec.startingDeadlineSeconds leaves it time"),
+        ("0 0 31 2 *", None, "its schedule has a time"),
+    ] {
+        let change = json!({"spec": {"schedule": schedule, "startingDeadlineSeconds": deadline}});
+        let remedy = explained(&minutely(&change), vec![], NOW).remedy("p", "").unwrap();
+        assert!(remedy.what.contains(what), "{schedule}: {}", remedy.what);
+    }
     let told = explained(&minutely(&json!({})), running(40..60), "2026-11-22T10:00:05Z");
     assert!(told.why.contains("21 Jobs have not ended, and at each of the last more than 19 starts"), "{}", told.why);
     let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);

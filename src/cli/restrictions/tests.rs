@@ -78,6 +78,9 @@ fn freeze_is_a_state_with_its_reason() {
         let told = explain(&restricted(&change, annotations), Zone::UTC, instant(NOW));
         assert_eq!(told.state, state, "{sentence}: {}", told.why);
         assert!(told.why.starts_with(why), "{sentence}: {}", told.why);
+        let command = told.remedy("p", "").map(|remedy| remedy.command);
+        let is_edit = command.as_deref() == Some("kubectl edit namespace shop");
+        assert_eq!(is_edit, state == State::BadPolicy, "{sentence}: {command:?}");
     }
 }
 
