@@ -28,6 +28,14 @@ pub struct Shell {
     pub flags: String,
 }
 
+const NO_TIME_TO_START: &str = "It runs when spec.startingDeadlineSeconds leaves it time to start.";
+
+/// What ends that the annotations of a Namespace cannot be read.
+fn edit_of_namespace(namespace: &str) -> (String, String) {
+    let what = "It runs when the annotations of its Namespace can be read.".to_owned();
+    (what, format!("kubectl edit namespace {namespace}"))
+}
+
 impl Default for Shell {
     fn default() -> Self {
         Self { program: PROGRAM, flags: String::new() }
@@ -89,14 +97,9 @@ impl Explanation {
             ),
             State::UnparseableSchedule => edit("It runs when its schedule can be read."),
             State::UnknownTimeZone => edit("It runs when spec.timeZone is a time zone."),
-            State::BadPolicy if self.is_namespaces_fault => {
-                let what = "It runs when the annotations of its Namespace can be read.".to_owned();
-                Some((what, format!("kubectl edit namespace {namespace}")))
-            }
+            State::BadPolicy if self.is_namespaces_fault => Some(edit_of_namespace(&namespace)),
             State::BadPolicy => edit("It runs when its annotations can be read."),
-            State::NeverFires if self.passes_deadline => {
-                edit("It runs when spec.startingDeadlineSeconds leaves it time to start.")
-            }
+            State::NeverFires if self.passes_deadline => edit(NO_TIME_TO_START),
             State::NeverFires => edit("It runs when its schedule has a time."),
             State::BadTemplate => edit("It runs when its template can become a Job."),
             State::NameTaken => {
