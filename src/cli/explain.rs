@@ -256,7 +256,7 @@ impl<'a> Case<'a> {
             warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
             due_since: self.due_since(),
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
-            passes_deadline: self.never_due().is_some(),
+            passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
             starts_when_free: matches!(state, State::Blocked | State::RunStuck) && self.when_free().is_some(),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),

@@ -4,8 +4,8 @@
 //! is the decision of `reconcile`, at the time at which the slot is due, on the real objects. What the controller in charge did is what the
 //! watch shows. Memory is bounded: of each CronJob the newest slots are kept, and every list and histogram has a limit.
 //!
-//! `compare`, `in_tree` and `status` find, `lateness` and `report` sum up, all of them pure. `watch` feeds them with what `sights` collects, `refusals` reads Events, and
-//! `eyes` says when it is blind.
+//! `compare`, `in_tree` and `status` find, `lateness` and `report` sum up, all of them pure. `watch` feeds them with what `sights`
+//! collects, `refusals` reads Events, and `eyes` says when it is blind.
 
 mod compare;
 mod eyes;

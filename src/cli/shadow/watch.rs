@@ -49,6 +49,7 @@ const SHOWN: Duration = Duration::from_secs(1);
 const GAP_PERIOD: TimeDelta = TimeDelta::seconds(5);
 /// How long a Job waits for the watch to show its CronJob.
 const OWNER_COMES: TimeDelta = TimeDelta::seconds(10);
+
 /// What is known of a CronJob.
 struct Known {
     track: Track,
