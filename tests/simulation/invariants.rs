@@ -54,7 +54,7 @@ const IN_TIME: Millis = 2 * SECOND;
 
 /// How late after an overload: the backoff, some seconds in each of which a request that hangs holds the last place, and a
 /// request's time.
-const AFTER_OVERLOAD: Millis = 6 * SECOND;
+const AFTER_OVERLOAD: Millis = 4 * SECOND;
 
 /// A write on its way.
 #[derive(Clone, Debug)]

@@ -26,6 +26,7 @@ use crate::faults::{Fault, FaultKind as F, has_slow_admission};
 use crate::feed::{self, SimBody};
 use crate::invariants::Sent;
 use crate::model::{Author, owner_of};
+use crate::recovery::{GIVEN_UP_WITHIN, UNANSWERED};
 use crate::scenario::Millis;
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, IN_SOCKET, LEASE, Sim, State};
 use crate::view::Shown;
@@ -111,10 +112,15 @@ impl Network {
         let author = Author::Replica(self.replica, self.incarnation);
         let mut fate = state.fate(self.replica, call, at, &self.sim);
         state.press(call, &mut fate);
-        if let Reply::Status(code, ..) | Reply::Refused(code, ..) = fate.reply {
+        let failure = match fate.reply {
+            Reply::Status(code, ..) | Reply::Refused(code, ..) => Some((code, at + fate.before)),
+            Reply::Broken(_) => Some((UNANSWERED, at + fate.before + fate.after)),
+            Reply::Never => Some((UNANSWERED, at + call.timeout().unwrap_or(CREATE_WITHIN) + GIVEN_UP_WITHIN)),
+            Reply::True | Reply::Panic => None,
+        };
+        if let Some((code, then)) = failure.filter(|_| !call.watch) {
             let is_webhook_away = matches!(fate.reply, Reply::Refused(500, ..));
-            let recovery = &mut state.invariants.recovery;
-            recovery.refused(&self.sim.scenario, call, code, is_webhook_away, at + fate.before);
+            state.invariants.recovery.refused(&self.sim.scenario, call, code, is_webhook_away, then);
         }
         let replica = &state.replicas[self.replica];
         let clock = apimachinery::clock::Clock::now(&*replica.clock);

@@ -1,11 +1,11 @@
-//! How soon after a refusal a slot starts, beside what docs/reliability.md promises.
+//! How soon after a refusal, or a request without an answer, a slot starts, beside what docs/reliability.md promises.
 //!
-//! Guarantee: the time between the last refusal of a request about a CronJob and the next attempt to start its due slot is at most
-//! what is promised for that refusal, whatever was refused before, how often, and for which reasons. After a refusal of the object
+//! Guarantee: the time between the last failure of a request about a CronJob and the next attempt to start its due slot is at most
+//! what is promised for that failure, whatever failed before, how often, and for which reasons. After a refusal of the object
 //! itself (409 of a status, 404, 422) this doubles with each of its kind. Two seconds more are allowed, and half a minute where reads or
 //! the lease are refused, too: what an informer waits for then, and with it a takeover, counts.
 //!
-//! Not judged: while faults other than refusals are about, where a policy may hold the slot, each `@every`, whose slots of one minute share
+//! Not judged: while faults other than these are about, where a policy may hold the slot, each `@every`, whose slots of one minute share
 //! a name, where another Job has its name, and where
 //! the schedule was changed since the slot.
 
@@ -27,6 +27,12 @@ const AFTERMATH: Millis = 60 * SECOND;
 
 /// A connection that is silent is found after three minutes.
 const SILENCE: Millis = 200 * SECOND;
+
+/// Stands in the place of a status code where no answer came.
+pub const UNANSWERED: u16 = 599;
+
+/// How long after its `?timeout=` a client gives a request up.
+pub const GIVEN_UP_WITHIN: Millis = 5 * SECOND;
 
 /// The wait after the first refusal of an object, and the longest one.
 const OF_OBJECT: (TimeDelta, TimeDelta) = (TimeDelta::milliseconds(5), TimeDelta::seconds(1000));
@@ -106,21 +112,31 @@ impl F {
     }
 }
 
+impl F {
+    /// Whether requests have no answer.
+    fn is_unanswered(self) -> bool {
+        matches!(
+            self,
+            Self::DropRequest | Self::DropReply | Self::Timeout | Self::TimeoutCommitted | Self::ConnectionError
+        )
+    }
+}
+
 impl Scenario {
     /// Whether reads, or writes of the lease, are refused at that time or were shortly before.
     fn refuses_reads(&self, at: Millis) -> bool {
         let refuses = |kind: F| {
             let is_of_one_verb =
                 matches!(kind, F::StatusRefused | F::CreateRefused | F::DeleteRefused | F::AdmissionDenies);
-            kind.is_refusal() && !is_of_one_verb || kind == F::LeaseRefused
+            (kind.is_refusal() || kind.is_unanswered()) && !is_of_one_verb || kind == F::LeaseRefused
         };
         self.faults.iter().any(|f| refuses(f.kind) && f.at <= at && at < f.until + AFTERMATH)
     }
 
-    /// Whether another fault than a refusal may matter at that time.
+    /// Whether another fault than a refusal or a lost answer may matter at that time.
     pub fn is_disturbed(&self, at: Millis) -> bool {
         let lasts = |kind| if matches!(kind, F::WatchSilent) { SILENCE } else { AFTERMATH };
-        let disturbs = |kind: F| !kind.is_refusal();
+        let disturbs = |kind: F| !kind.is_refusal() && !kind.is_unanswered();
         let stands_still = self.standstill.is_some_and(|still| still.at <= at && at < still.at + AFTERMATH);
         stands_still || self.faults.iter().any(|f| disturbs(f.kind) && f.at <= at && at < f.until + lasts(f.kind))
     }
