@@ -78,7 +78,7 @@ fn without_empty(value: &Value) -> Value {
             let fields = fields.iter().map(|(name, value)| (name.clone(), without_empty(value)));
             Value::Object(fields.filter(|(_, value)| !is_empty(value)).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(without_empty).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(without_empty).filter(|item| !is_empty(item)).collect()),
         // Lua's numbers are floats.
         Value::Number(number) => json!(number.as_f64()),
         other => other.clone(),
@@ -363,6 +363,21 @@ fn health_in_argo_cd_shows_the_state_of_every_cron_job() {
             ("Healthy", ok),
         ),
         (
+            "another controller has run it since the annotation was written",
+            json!({"metadata": {"annotations": {NEXT: "2026-03-02T10:00:00Z"}}, "status": ran}),
+            ("Healthy", ok),
+        ),
+        (
+            "was handed over, and spec.suspend was reverted; the time of the next run stays behind",
+            handed_over(&json!({
+                "metadata": {"annotations": {NEXT: "2026-03-02T12:00:00Z"}}, "spec": {"suspend": false}, "status": ran,
+            })),
+            (
+                "Healthy",
+                "The last Job that succeeded ended at 2026-03-02T10:00:30Z. It is not handed over, because spec.suspend is not true.",
+            ),
+        ),
+        (
             "was handed over, and spec.suspend was reverted",
             handed_over(&json!({"spec": {"suspend": false}, "status": ran})),
             (
@@ -459,6 +474,9 @@ fn job_that_argo_cd_creates_is_the_one_that_trigger_creates() {
         slot_in_pod("true", &json!({})),
         slot_in_pod("true", &json!({"annotations": {"a": "b", DUE_TIME: "x"}})),
         slot_in_pod("yes", &json!({})),
+        cron_job(&json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {
+            "imagePullSecrets": [{}, {"name": "a"}],
+        }}}}}})),
     ];
     for (interpreter, results) in results("actions/create-job.lua", &objects) {
         for (object, result) in objects.iter().zip(results) {

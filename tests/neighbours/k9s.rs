@@ -88,6 +88,7 @@ fn filled(argument: &str) -> String {
         ("$NAMESPACE", "shop"),
         ("${NAMESPACE}", "shop"),
         ("$CONTEXT", "staging"),
+        ("$KUBECONFIG", "/nowhere"),
         ("$NAME", "report"),
         ("${NAME}", "report"),
     ];
@@ -100,8 +101,9 @@ fn plugins_of_k9s_call_commands_of_the_kubectl_plugin() {
     let mut keys = BTreeSet::new();
     for (name, plugin) in &plugins {
         assert!(keys.insert(&plugin.short_cut), "{name}: the key is used twice");
-        // Keys that k9s has in the list of CronJobs.
-        assert_eq!(plugin.overrides, ["t", "s"].contains(&&*plugin.short_cut), "{name}");
+        // Keys that k9s has in the list of CronJobs, also in that of all namespaces.
+        let own = ["t", "s", "Shift-A", "Shift-J", "Shift-N", "Shift-O", "Shift-P", "Shift-S"];
+        assert_eq!(plugin.overrides, own.contains(&&*plugin.short_cut), "{name}");
         assert_eq!(plugin.scopes, ["cronjobs"], "{name}");
         assert!(!plugin.description.is_empty() && plugin.inputs.len() <= 5, "{name}");
         for input in &plugin.inputs {
@@ -113,8 +115,11 @@ fn plugins_of_k9s_call_commands_of_the_kubectl_plugin() {
             assert_eq!(args, ["http://127.0.0.1:41733/?cj=shop/report"], "the link of docs/ui.md");
             continue;
         }
-        let [flag, pager, label, kubectl, cronjob, rest @ ..] = args.as_slice() else { panic!("{name}: {args:?}") };
+        let [flag, pager, label, env, file, kubectl, cronjob, rest @ ..] = args.as_slice() else {
+            panic!("{name}: {args:?}")
+        };
         assert_eq!([&*plugin.command, flag, pager], ["bash", "-c", "\"$@\" 2>&1 | less -R"], "{name}");
+        assert_eq!([&**env, file], ["env", "KUBECONFIG=/nowhere"], "{name}");
         assert_eq!([&**kubectl, cronjob], ["kubectl", "cronjob"], "{name} {label}");
         let writes = !["explain", "plan"].contains(&&**label);
         assert!(plugin.confirm == writes && plugin.dangerous == writes && !plugin.background, "{name}");

@@ -47,7 +47,8 @@ end
 if running > 0 then
   hs.message = hs.message .. " Running: " .. running .. "."
 end
-if next_run ~= nil and not suspended then
+-- Once another controller runs it, the annotation stays behind.
+if not suspended and managed == handed_over and after(next_run, started) then
   hs.message = hs.message .. " Next run: " .. next_run .. "."
 end
 if managed and not handed_over then

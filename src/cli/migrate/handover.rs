@@ -1,7 +1,8 @@
 //! Hands CronJobs over to this controller, and takes them back: `migrate handover` and `migrate takeback`.
 //!
 //! Guarantees: for each CronJob one write changes the annotations and `spec.suspend` together, so that exactly one controller runs
-//! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. Nothing is handed to a controller with
+//! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. The in-tree controller gets none with the time of
+//! a next run that it would not keep. Nothing is handed to a controller with
 //! `--manage=all`, as far as its writes show that flag.
 
 use std::collections::BTreeSet;
@@ -12,12 +13,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use schedule::Zone;
+use serde_json::Value;
 
 use super::changes::{self, Changed, Changes, Listed, Outcome, Plan, Selection};
 use super::read::{Seen, seen};
 use super::{LEASES, Object, controllers, old_slots, read_if_allowed};
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
+use crate::api::policy::NEXT_RUN;
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, ControllerFlags, Scope, WriteError};
@@ -190,7 +193,14 @@ pub(super) async fn change(
             Direction::Takeback => starts_in_tree(seen, flags.zone, now),
         };
         let changed = Changed { object: object.clone(), outcome, suspended: before.is_suspended(), message, starts };
-        Plan { patch: is_changed.then(|| before.patch(wanted)), changed }
+        let mut patch = before.patch(wanted);
+        // In-tree does not keep it up to date.
+        let published = seen.cron_job.status.published.as_ref();
+        let has_next_run = published.is_some_and(|published| published.next_run.is_some());
+        if direction == Direction::Takeback && others == InCharge::InTree && has_next_run {
+            patch["metadata"]["annotations"][NEXT_RUN] = Value::Null;
+        }
+        Plan { patch: is_changed.then_some(patch), changed }
     };
     changes::change(client, seen, &what, dry_run, plan, |before, text| newer(before, text, flags)).await
 }

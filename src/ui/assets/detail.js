@@ -77,7 +77,8 @@ export function Detail({ state, change, version }) {
   const now = useNow();
   const panel = useRef();
   const { namespace, name } = parseName(state.cj);
-  const { value, error } = useAnswer('cronjob', { namespace, name }, version);
+  const { value, error: failed } = useAnswer('cronjob', { namespace, name }, version);
+  const error = namespace ? failed : `The link has cj=${name}, and not cj=NAMESPACE/NAME.`;
   useEffect(() => { panel.current?.focus(); }, [state.cj]);
   const { explanation: told, row } = value ?? {};
   const isIt = told?.name === name && told?.namespace === namespace;

@@ -98,5 +98,5 @@ export function Copy({ text, label = 'Copy' }) {
 
 export const parseName = (cj) => {
   const at = cj.indexOf('/');
-  return { namespace: cj.slice(0, at), name: cj.slice(at + 1) };
+  return { namespace: cj.slice(0, Math.max(at, 0)), name: cj.slice(at + 1) };
 };

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -20,6 +21,8 @@ type call struct {
 }
 
 func main() {
+	// argocd-server may have a zone.
+	time.Local = time.FixedZone("east", 5*60*60)
 	calls := bufio.NewScanner(os.Stdin)
 	calls.Buffer(nil, 1<<20)
 	for calls.Scan() {
@@ -64,14 +67,29 @@ func run(call call) (any, error) {
 	return fromLua(state.Get(-1))
 }
 
-// safeOS has the functions of os that Argo CD offers, with gopher-lua's own date.
+// safeOS has the functions of os that Argo CD offers. Its date is gopher-lua's, but for one thing: with a second argument the time is
+// local, whatever the format says.
 func safeOS(state *lua.LState) int {
 	lua.OpenOs(state)
 	whole := state.Get(-1).(*lua.LTable)
 	safe := state.NewTable()
-	for _, name := range []string{"time", "date"} {
-		safe.RawSetString(name, whole.RawGetString(name))
-	}
+	safe.RawSetString("time", whole.RawGetString("time"))
+	date := whole.RawGetString("date")
+	safe.RawSetString("date", state.NewFunction(func(state *lua.LState) int {
+		arguments := []lua.LValue{}
+		for index := 1; index <= state.GetTop(); index++ {
+			arguments = append(arguments, state.Get(index))
+		}
+		if len(arguments) > 1 {
+			arguments[0] = lua.LString(strings.TrimLeft(arguments[0].String(), "!"))
+		}
+		state.Push(date)
+		for _, argument := range arguments {
+			state.Push(argument)
+		}
+		state.Call(len(arguments), 1)
+		return 1
+	}))
 	state.SetGlobal("os", lua.LNil)
 	state.Push(safe)
 	return 1

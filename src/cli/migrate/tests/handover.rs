@@ -240,6 +240,19 @@ async fn those_that_are_named_or_selected_move_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn taking_back_removes_the_time_of_the_next_run() {
+    const NEXT: &str = "cronjob-controller.dev/next-run";
+    let published = json!({MANAGED: "true", NEXT: "2026-11-19T02:00:00Z", "team": "shop"});
+    let world = World::new(&[("a", published, true), ("b", json!({MANAGED: "true"}), true)]).await;
+    world.text(Direction::Takeback, &[], "", false).await;
+    for (name, want) in [("a", json!({"team": "shop"})), ("b", Value::Null)] {
+        let text = read_text(&world.client, &format!("{CRON_JOBS}/{name}")).await.unwrap();
+        let object: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(object["metadata"]["annotations"], want, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn taking_back_says_which_old_slot_starts() {
     let excluded = json!({MANAGED: "true", "cronjob-controller.dev/exclude": "Fri"});
     let world = World::new(&[("a", excluded, true)]).await;
