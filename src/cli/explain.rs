@@ -155,6 +155,13 @@ pub(crate) struct Active {
     /// Whether it only waits to be started.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaits_start: bool,
+    /// Whether it runs, as far as is known, and since when, or what it waits for.
+    #[serde(skip)]
+    runs: bool,
+    #[serde(skip)]
+    doing: String,
+    #[serde(skip)]
+    in_short: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -229,6 +236,9 @@ impl<'a> Case<'a> {
             name: job.name.name.to_string(),
             since: at(job.began()),
             awaits_start: job.awaits_start(),
+            runs: job.waits_for().is_none(),
+            doing: self.doing(job),
+            in_short: self.doing_in_short(job),
         };
         Explanation {
             kind: cron_job.controller_kind.parent.kind,

@@ -111,7 +111,8 @@ impl Explanation {
             }
             State::NotStarted => {
                 let what = "See what keeps it from starting.".to_owned();
-                Some((what, format!("kubectl describe {noun} {place} {}", active.as_ref()?)))
+                let unstarted = self.active.iter().find(|active| active.awaits_start)?;
+                Some((what, format!("kubectl describe {noun} {place} {}", shell_word(&unstarted.name))))
             }
             State::Overdue => Some(self.why_overdue(&place)),
             State::Missed if self.abandoned_lease.is_some() => Some(self.why_overdue(&place)),

@@ -1293,7 +1293,7 @@ fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
             vec![now_running()],
             State::NeverEnds,
             "No run has ended for 29m55s (30 slots): each is deleted when the next one starts (concurrencyPolicy is Replace). Job \
-             nightly-29922360 runs for 5s."
+             nightly-29922360 has been running for 5s."
                 .to_owned(),
         ),
         (
@@ -1327,6 +1327,107 @@ fn a_run_that_is_over_its_stuck_after_is_more_than_a_blocked_one() {
         "Job nightly-29921880 is over its cronjob-controller.dev/stuck-after by 5h00m. It blocks the next run: ";
     assert!(told.why.starts_with(words), "{}", told.why);
     assert_eq!(explained(&change("12h"), vec![job(today, "cj", None)], NOW).state, State::Blocked);
+}
+
+/// A Job's spec and status; the end of a sentence about it, its line, and since when it blocks.
+type Waits<'a> = (&'a str, Value, &'a str, &'a str);
+
+#[test]
+fn job_that_does_not_run_is_told_by_what_it_waits_for() {
+    let today = "2026-11-22T02:00:00Z";
+    let started = || json!({"startTime": today});
+    let rows: [Waits<'_>; 9] = [
+        (
+            "suspended before its start",
+            json!({"spec": {"suspend": true}}),
+            "is 8h00m old and waits to be resumed (spec.suspend)",
+            "Waiting: 8h00m old, waits to be resumed (spec.suspend)",
+        ),
+        (
+            "suspended after it",
+            json!({"spec": {"suspend": true}, "status": started()}),
+            "is 8h00m old and waits to be resumed (spec.suspend)",
+            "Waiting: 8h00m old, waits to be resumed (spec.suspend)",
+        ),
+        (
+            "no parallelism",
+            json!({"spec": {"parallelism": 0}, "status": started()}),
+            "is 8h00m old and waits for a spec.parallelism above 0",
+            "Waiting: 8h00m old, waits for a spec.parallelism above 0",
+        ),
+        (
+            "another manager, which has not started it",
+            json!({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}),
+            "is 8h00m old and waits for the controller that its spec.managedBy names to start it",
+            "Waiting: 8h00m old, waits for the controller that its spec.managedBy names to start it",
+        ),
+        (
+            "another manager, which has",
+            json!({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}, "status": started()}),
+            "has been running for 8h00m",
+            "Running: for 8h00m",
+        ),
+        (
+            "the usual manager by name",
+            json!({"spec": {"managedBy": "kubernetes.io/job-controller"}}),
+            "exists, and the Job controller has not started it for 8h00m",
+            "Waiting: not started for 8h00m",
+        ),
+        (
+            "not started, and no parallelism",
+            json!({"spec": {"parallelism": 0}}),
+            "exists, and the Job controller has not started it for 8h00m",
+            "Waiting: not started for 8h00m",
+        ),
+        (
+            "parallel",
+            json!({"spec": {"parallelism": 2}, "status": started()}),
+            "has been running for 8h00m",
+            "Running: for 8h00m",
+        ),
+        (
+            "it runs",
+            json!({"spec": {"suspend": false}, "status": started()}),
+            "has been running for 8h00m",
+            "Running: for 8h00m",
+        ),
+    ];
+    let forbid = json!({
+        "spec": {"concurrencyPolicy": "Forbid", "schedule": "0 * * * *"},
+        "status": {"lastScheduleTime": today, "active": [active(today)]},
+    });
+    let replace = json!({
+        "metadata": {"creationTimestamp": "2026-11-21T12:00:00Z"},
+        "spec": {"concurrencyPolicy": "Replace"},
+        "status": {"lastScheduleTime": today, "active": [active(today)]},
+    });
+    for (sentence, change, doing, line) in rows {
+        let mut object = json!({
+            "metadata": {
+                "name": name_of(today), "namespace": "shop", "uid": name_of(today), "resourceVersion": "1",
+                "creationTimestamp": today,
+                "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": today},
+                "ownerReferences": [
+                    {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "cj", "controller": true}
+                ],
+            },
+        });
+        merge_patch(&mut object, &change);
+        let job = Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap());
+        let told = explained(&forbid, vec![Arc::clone(&job)], NOW);
+        let name = name_of(today);
+        let blocked = format!("It is blocked: Job {name} {doing}, and concurrencyPolicy is Forbid.");
+        assert!(told.why.starts_with(&blocked), "{sentence}: {}", told.why);
+        assert_eq!(told.since().unwrap(), format!("blocked for 7h00m by {name}, which {doing}"), "{sentence}");
+        assert_eq!(told.last_run.as_ref().unwrap().outcome, doing, "{sentence}");
+        let lines = told.lines();
+        let (label, text) = line.split_once(' ').unwrap();
+        let is_line = |shown: &&String| shown.starts_with(label) && shown.ends_with(&format!("{name}, {text}"));
+        assert_eq!(lines.iter().filter(is_line).count(), 1, "{sentence}: {lines:#?}");
+        // Nothing else says that it runs.
+        let text = explained(&replace, vec![job], NOW).lines().join("\n");
+        assert_eq!(text.contains("running for"), doing.contains("running"), "{sentence}: {text}");
+    }
 }
 
 /// What a state is ended by, as `explain NAME` and the page say it.

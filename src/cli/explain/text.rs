@@ -55,9 +55,8 @@ impl Explanation {
             fact("Last success", format!("{}, {} ago", time.format(MOMENT), stretch(self.now - time.to_utc())));
         }
         for active in &self.active {
-            let since = stretch(self.now - active.since.to_utc());
-            let state = if active.awaits_start { "not started for" } else { "for" };
-            fact("Running", format!("{}, {state} {since}", active.name));
+            let name = if active.runs { "Running" } else { "Waiting" };
+            fact(name, format!("{}, {}", active.name, active.in_short));
         }
         fact(
             "Next run",
