@@ -218,14 +218,6 @@ pub async fn read<R>(
     Ok(report(&known, cluster::now(&client, clock).await))
 }
 
-/// A report in the given format; its lines fit the terminal, if there is one.
-pub fn fitting(report: &impl Report, format: Format, screen: Option<Screen>) -> PlainText {
-    match screen.filter(|_| format == Format::Table) {
-        Some(screen) => PlainText::lines(report.lines().iter().flat_map(|line| table::folded(line, screen.width))),
-        None => render(report, format),
-    }
-}
-
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false. While the cluster
 /// cannot be read, that is said once.
 ///

@@ -8,6 +8,7 @@ use super::cluster::Known;
 use super::explain::tests::{facts, instant, job};
 use super::explain::{Facts, explain, read::Said};
 use super::*;
+use crate::cli::output::render;
 use crate::terminal::tests::{HOSTILE, harmful};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
