@@ -37,6 +37,7 @@ impl Explanation {
         };
         let last = || match &self.last_run {
             Some(run) => format!("last run {} ago", stretch(self.now - run.time.to_utc())),
+            None if self.unscheduled_run.is_some() => "it never ran by its schedule".to_owned(),
             None => "it never ran".to_owned(),
         };
         match (own, no_success) {

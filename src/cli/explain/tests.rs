@@ -1430,6 +1430,116 @@ fn job_that_does_not_run_is_told_by_what_it_waits_for() {
     }
 }
 
+/// Whether the schedule has started a run, the Jobs that it did not start, and the line about the last run.
+type Unscheduled<'a> = (&'a str, bool, Vec<Arc<Job>>, &'a str);
+
+#[test]
+fn run_by_hand_is_told_where_the_schedule_has_started_none() {
+    let made = |name: &str, at: &str, end: Option<&str>| {
+        let made = Job { scheduled_timestamp: None, ..Job::clone(&job(at, "cj", end)) };
+        Job { name: crate::api::ObjectName { name: name.into(), ..made.name.clone() }, ..made }
+    };
+    let [early, late] = ["2026-11-22T03:00:00Z", "2026-11-22T07:00:00Z"];
+    let by_hand = || Arc::new(made("nightly-manual-x", late, Some("Failed")));
+    let backfilled = || Arc::new(Job { of_backfill: true, ..made("nightly-29921880", late, None) });
+    let rows: [Unscheduled<'_>; 5] = [
+        ("nothing", false, vec![], "Last run: never"),
+        (
+            "by hand",
+            false,
+            vec![Arc::new(made("first", early, None)), by_hand()],
+            "Last run: never by schedule; by hand Sun 2026-11-22 07:00:00 +00:00, 3h00m ago: nightly-manual-x failed",
+        ),
+        (
+            "by a backfill",
+            false,
+            vec![backfilled()],
+            "Last run: never by schedule; by a backfill Sun 2026-11-22 07:00:00 +00:00, 3h00m ago: nightly-29921880 has been running for \
+             3h00m",
+        ),
+        (
+            "of another CronJob",
+            false,
+            vec![Arc::new(Job { controller: None, ..Job::clone(&by_hand()) })],
+            "Last run: never",
+        ),
+        (
+            "by the schedule, too",
+            true,
+            vec![by_hand()],
+            "Last run: Sun 2026-11-22 02:00:00 +00:00, 8h00m ago: nightly-29921880 no longer exists",
+        ),
+    ];
+    for (sentence, is_scheduled, jobs, want) in rows {
+        let last = if is_scheduled { json!("2026-11-22T02:00:00Z") } else { Value::Null };
+        let change = json!({
+            "metadata": {"creationTimestamp": "2026-11-22T02:30:00Z"}, "status": {"lastScheduleTime": last},
+        });
+        let told = explained(&change, jobs, NOW);
+        let lines = told.lines().into_iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let line = lines.filter(|line| line.starts_with("Last run:")).collect::<Vec<_>>();
+        assert_eq!(line, [want], "{sentence}");
+    }
+}
+
+/// Since when the next run is late, of a CronJob of each hour whose last run is eight hours old and is the only Job.
+#[test]
+fn only_a_run_that_still_starts_is_late() {
+    let today = "2026-11-22T02:00:00Z";
+    let with = |annotation: Option<(&str, &str)>, spec: Value| {
+        let annotations: Value = annotation
+            .map(|(name, value)| json!({ format!("cronjob-controller.dev/{name}"): value }))
+            .unwrap_or_default();
+        merged(
+            json!({
+                "metadata": {"annotations": annotations}, "spec": {"schedule": "0 * * * *", "concurrencyPolicy": "Forbid"},
+                "status": {"lastScheduleTime": today, "active": [active(today)]},
+            }),
+            &json!({ "spec": spec }),
+        )
+    };
+    let now = "2026-11-22T10:00:30Z";
+    let rows = [
+        (
+            "blocked, and all but the newest are skipped",
+            with(None, json!({})),
+            State::Blocked,
+            Some("2026-11-22T10:00:00Z"),
+        ),
+        (
+            "blocked, with a backlog of two",
+            with(Some(("backlog", "2")), json!({})),
+            State::Blocked,
+            Some("2026-11-22T09:00:00Z"),
+        ),
+        (
+            "blocked, and each slot is skipped before the blocker ends",
+            with(None, json!({"startingDeadlineSeconds": 10})),
+            State::Blocked,
+            None,
+        ),
+        (
+            "over its stuck-after",
+            with(Some(("stuck-after", "1h")), json!({})),
+            State::RunStuck,
+            Some("2026-11-22T10:00:00Z"),
+        ),
+    ];
+    for (sentence, change, state, want) in rows {
+        let told = explained(&change, vec![job(today, "cj", None)], now);
+        assert_eq!((told.state, told.late_since), (state, want.map(instant)), "{sentence}: {}", told.why);
+        assert!(told.since().is_some(), "{sentence}");
+    }
+    let missed = json!({"spec": {"schedule": "0 * * * *", "startingDeadlineSeconds": 20}, "status": {"lastScheduleTime": today}});
+    let told = explained(&missed, vec![], now);
+    let since = told.since();
+    assert_eq!((told.state, told.late_since), (State::Missed, None), "{}", told.why);
+    assert_eq!(since.as_deref(), Some("missed its runs for 7h00m"));
+    let overdue = json!({"spec": {"schedule": "0 * * * *"}, "status": {"lastScheduleTime": "2026-11-22T08:00:00Z"}});
+    let told = explained(&overdue, vec![], now);
+    assert_eq!((told.state, told.late_since), (State::Overdue, Some(instant("2026-11-22T09:00:00Z"))), "{}", told.why);
+}
+
 /// What a state is ended by, as `explain NAME` and the page say it.
 #[test]
 fn each_state_that_needs_attention_names_one_command() {
@@ -1444,7 +1554,7 @@ fn each_state_that_needs_attention_names_one_command() {
             json!({}),
             vec![job(today, "cj", Some("Failed"))],
             State::Failing,
-            Some("kubectl create job -n shop nightly-manual --from=cronjob/nightly"),
+            Some("kubectl cronjob trigger -n shop nightly"),
         ),
         (
             "blocked",
@@ -1560,7 +1670,19 @@ fn runs_of_which_more_are_unfinished_at_each_start_pile_up() {
         assert!(remedy.what.contains(what), "{schedule}: {}", remedy.what);
     }
     let told = explained(&minutely(&json!({})), running(40..60), "2026-11-22T10:00:05Z");
-    assert!(told.why.contains("21 Jobs have not ended, and at each of the last more than 19 starts"), "{}", told.why);
+    let lines = told.lines();
+    let shown: Vec<&str> = lines.iter().filter(|line| line.contains("nightly-299223")).map(|line| &**line).collect();
+    let label = lines.iter().filter(|line| line.starts_with("Running:")).count();
+    let more = lines.iter().find(|line| line.trim() == "and 16 more");
+    assert!(
+        label == 5 && more.is_some() && shown.iter().any(|line| line.contains("-29922340, for 20m05s")),
+        "{lines:#?}"
+    );
+    assert!(
+        told.why.contains("21 Jobs have not ended, and at each of at least the last 20 starts there were more"),
+        "{}",
+        told.why
+    );
     let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
     assert_eq!(remedy.as_deref(), Some("kubectl edit cronjob -n shop nightly"));
     let last = merged(minutely(&json!({})), &json!({"status": {"lastSuccessfulTime": "2026-11-22T09:30:00Z"}}));
