@@ -48,6 +48,28 @@ fn words_of_objects_in_a_cluster_are_plain_in_every_format() {
     }
 }
 
+#[test]
+fn cron_jobs_in_json_are_a_list_and_their_number_has_another_name() {
+    let (now, since) = (instant(NOW), Since::Ago(chrono::TimeDelta::hours(12)));
+    let known = [known_with("a"), known_with("b")];
+    let reports = [
+        ("list", render(&list::listing(&known, Zone::UTC, now), Format::Json), true),
+        ("explain --since", render(&slots::slots(&known, Zone::UTC, since, now), Format::Json), true),
+        ("list --night", render(&list::night::Night::of(&known, Zone::UTC, Zone::UTC, now), Format::Json), false),
+        (
+            "list --next-hour",
+            render(&list::next_hour::NextHour::of(&known, Zone::UTC, Zone::UTC, now), Format::Json),
+            false,
+        ),
+    ];
+    for (command, report, is_list) in reports {
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["cronJobs"].is_array(), is_list, "{command}");
+        assert_eq!(report["cronJobs"].is_null(), !is_list, "{command}");
+        assert_eq!(report["cronJobCount"].is_u64(), !is_list, "{command}");
+    }
+}
+
 #[cfg(feature = "dev")]
 mod of_manifests {
     use serde_json::Value;
