@@ -188,13 +188,11 @@ pub fn run(
         }
         Command::Night(scope, flags, zone, format) => {
             let night = |known: &[_], now| list::night::Night::of(known, flags.zone, *zone, now);
-            let night = wait(list::read(scope, flags, clock, night))?;
-            Ok(Answer { text: fitting(&night, *format, screen), is_good: true })
+            report(list::read(scope, flags, clock, night), *format, screen)
         }
         Command::NextHour(scope, flags, zone, format) => {
             let hour = |known: &[_], now| list::next_hour::NextHour::of(known, flags.zone, *zone, now);
-            let hour = wait(list::read(scope, flags, clock, hour))?;
-            Ok(Answer { text: fitting(&hour, *format, screen), is_good: true })
+            report(list::read(scope, flags, clock, hour), *format, screen)
         }
         Command::Watch(scope, flags, format) => {
             wait(list::watch(scope, flags, *format, screen, clock, print))?;
