@@ -46,11 +46,12 @@ use schedule::Zone;
 use crate::client::ConnectError;
 #[cfg(feature = "dev")]
 use crate::options::PROGRAM;
+use crate::options::UsageError;
 use crate::terminal::PlainText;
 use cluster::{ControllerFlags, Scope};
 use explain::read::Target;
 use options::cluster::Since;
-use output::{Format, Report, Screen, render};
+use output::{Format, Report, Screen, fitting};
 
 /// A complete and validated command.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +129,9 @@ pub enum CliError {
     /// Writing to the cluster failed.
     #[error(transparent)]
     ChangeObject(#[from] cluster::WriteError),
+    /// A flag does not fit what was read.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
     /// A page cannot be written.
     #[error(transparent)]
     GeneratedFile(#[from] generated_files::FileError),
@@ -150,7 +154,7 @@ pub fn run(
     match command {
         Command::Next(question, format) => {
             let runs = next::next_runs(question, clock.now());
-            Ok(Answer { text: render(&runs, *format), is_good: !runs.is_empty() })
+            Ok(Answer { text: fitting(&runs, *format, screen), is_good: !runs.is_empty() })
         }
         #[cfg(feature = "dev")]
         Command::NextOf(paths, namespace, question, format) => {
@@ -159,7 +163,7 @@ pub fn run(
             unreadable.extend(errors);
             output::note(&PlainText::lines(left_out.lines("next")));
             output::note(&PlainText::lines(unreadable.iter().map(ToString::to_string)));
-            let text = answer.as_ref().map(|answer| render(answer, *format)).unwrap_or_default();
+            let text = answer.as_ref().map(|answer| fitting(answer, *format, screen)).unwrap_or_default();
             Ok(Answer { text, is_good: unreadable.is_empty() && answer.is_some_and(|answer| answer.is_good()) })
         }
         Command::NextIn(target, question, format) => {
@@ -167,14 +171,16 @@ pub fn run(
             let (cron_job, who, now) = wait(explain::read::connect_and_read_cron_job(target, &flags, clock))?;
             let answer = next::cron_jobs::CronJobRuns::of(&cron_job, question, now).run_by(who);
             let answer = next::cron_jobs::Answer::One(Box::new(answer));
-            Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
+            Ok(Answer { text: fitting(&answer, *format, screen), is_good: answer.is_good() })
         }
         Command::Explain(target, limit, flags, format) => {
             let (explanation, is_good) = wait(explain::read::connect_and_explain(target, *limit, flags, clock))?;
-            Ok(Answer { text: render(&explanation, *format), is_good })
+            Ok(Answer { text: fitting(&explanation, *format, screen), is_good })
         }
-        Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock), *format),
-        Command::Slots(scope, since, flags, format) => report(slots::read(scope, flags, *since, clock), *format),
+        Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock), *format, screen),
+        Command::Slots(scope, since, flags, format) => {
+            report(slots::read(scope, flags, *since, clock), *format, screen)
+        }
         Command::List(scope, flags, format) => {
             let read = list::read(scope, flags, clock, |known, now| list::listing(known, flags.zone, now));
             let text = wait(read)?.shown(*format, screen);
@@ -182,13 +188,11 @@ pub fn run(
         }
         Command::Night(scope, flags, zone, format) => {
             let night = |known: &[_], now| list::night::Night::of(known, flags.zone, *zone, now);
-            let night = wait(list::read(scope, flags, clock, night))?;
-            Ok(Answer { text: list::fitting(&night, *format, screen), is_good: true })
+            report(list::read(scope, flags, clock, night), *format, screen)
         }
         Command::NextHour(scope, flags, zone, format) => {
             let hour = |known: &[_], now| list::next_hour::NextHour::of(known, flags.zone, *zone, now);
-            let hour = wait(list::read(scope, flags, clock, hour))?;
-            Ok(Answer { text: list::fitting(&hour, *format, screen), is_good: true })
+            report(list::read(scope, flags, clock, hour), *format, screen)
         }
         Command::Watch(scope, flags, format) => {
             wait(list::watch(scope, flags, *format, screen, clock, print))?;
@@ -196,17 +200,17 @@ pub fn run(
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
         Command::MigrateCheck(scope, account, flags, format) => {
-            judged(migrate::check(scope, account, flags, clock), *format, migrate::Findings::changes_nothing)
+            judged(migrate::check(scope, account, flags, clock), *format, screen, migrate::Findings::changes_nothing)
         }
         Command::Handover(scope, request, flags, format) => {
-            judged(migrate::hand_over(scope, request, flags, clock), *format, migrate::Changes::is_good)
+            judged(migrate::hand_over(scope, request, flags, clock), *format, screen, migrate::Changes::is_good)
         }
         Command::SkipMissed(scope, request, flags, format) => {
-            judged(migrate::skip_missed(scope, request, flags, clock), *format, migrate::Changes::is_good)
+            judged(migrate::skip_missed(scope, request, flags, clock), *format, screen, migrate::Changes::is_good)
         }
         Command::Trigger(target, request) => wait(trigger::trigger(target, request, clock, print)),
         Command::SetFrozen(scope, request, flags, format) => {
-            judged(freeze::set_frozen(scope, request, flags, clock), *format, freeze::Outcome::is_good)
+            judged(freeze::set_frozen(scope, request, flags, clock), *format, screen, freeze::Outcome::is_good)
         }
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
@@ -250,14 +254,19 @@ fn checked(
 fn judged<T: Report>(
     work: impl Future<Output = Result<T, CliError>>,
     format: Format,
+    screen: Option<Screen>,
     is_good: fn(&T) -> bool,
 ) -> Result<Answer, CliError> {
     let report = wait(work)?;
-    Ok(Answer { text: render(&report, format), is_good: is_good(&report) })
+    Ok(Answer { text: fitting(&report, format, screen), is_good: is_good(&report) })
 }
 
-fn report<T: Report>(work: impl Future<Output = Result<T, CliError>>, format: Format) -> Result<Answer, CliError> {
-    Ok(Answer { text: render(&wait(work)?, format), is_good: true })
+fn report<T: Report>(
+    work: impl Future<Output = Result<T, CliError>>,
+    format: Format,
+    screen: Option<Screen>,
+) -> Result<Answer, CliError> {
+    Ok(Answer { text: fitting(&wait(work)?, format, screen), is_good: true })
 }
 
 fn manual(pages: &[(String, String)], directory: &Path) -> Result<Answer, CliError> {

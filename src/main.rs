@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
+use cronjob_controller::cli::CliError;
 use cronjob_controller::cli::dispatch::{self, Invocation};
 use cronjob_controller::cli::generated_files;
 use cronjob_controller::cli::kubectl::Program;
@@ -217,7 +218,7 @@ fn answer(command: &cli::Command) -> ExitCode {
         Ok(answer) => answered(&answer, printed),
         Err(error) => {
             print_error(&[error.to_string()]);
-            ExitCode::FAILURE
+            if matches!(error, CliError::Usage(_)) { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -431,6 +431,8 @@ async fn explain_reads_the_cluster_that_kubectl_would() {
     let (code, out, _) = explain(&["-o", "json"]);
     let answer: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &answer["state"]), (0, &json!("suspended")));
+    let want = "cronjob-controller: --since: Fri 2100-01-01 00:00:00 +01:00 is in the future; give a time before now\n";
+    assert_eq!(explain(&["--since", "2100-01-01"]), (2, String::new(), want.to_owned()));
     let want = "cronjob-controller: there is no CronJob nightly in namespace kube-system, looking at batch/v1; \
                 --controller chooses another kind\n";
     assert_eq!(explain(&["--context", "two"]), (1, String::new(), want.to_owned()));

@@ -33,6 +33,8 @@ pub(super) mod wire;
 
 /// The longest names of a controlling owner, in bytes: kind, group, name and UID together. A CronJob's are shorter.
 const LONGEST_OWNER: usize = 1 << 10;
+/// What `spec.managedBy` says of the Job controller in kube-controller-manager.
+pub const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 /// How long before its slot a controller may create a Job, whose clock may be ahead of the API server's.
 const EARLIEST: TimeDelta = TimeDelta::days(1);
 
@@ -281,6 +283,10 @@ pub struct Job {
     pub suspended: bool,
     /// When it completed successfully.
     pub completion_time: Option<DateTime<Utc>>,
+    /// Whether its `spec.parallelism` is 0, so that its controller creates no Pod.
+    pub parallelism_is_zero: bool,
+    /// Whether its `spec.managedBy` names another controller than the cluster's Job controller.
+    pub managed_by_another: bool,
     /// How it ended: the first true condition among Complete and Failed, or a Pod's phase. Matches upstream
     /// `jobutil.FinishedCondition`.
     pub finished: Option<FinishedCondition>,
@@ -290,6 +296,19 @@ pub struct Job {
     pub failed_at: Option<DateTime<Utc>>,
     /// Whether a backfill created it: it never counts as active, and has no slot for a controller.
     pub of_backfill: bool,
+}
+
+/// What a Job waits for that has not ended and does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// To be resumed: it is suspended.
+    Resumption,
+    /// To be started by the controller that `spec.managedBy` names.
+    Manager,
+    /// To be started by the cluster's Job controller; a Pod, by its kubelet.
+    Start,
+    /// A `spec.parallelism` above 0.
+    Parallelism,
 }
 
 impl Job {
@@ -306,6 +325,19 @@ impl Job {
     /// Whether it exists and its controller has yet to start it. A suspended one is not to be started.
     pub fn awaits_start(&self) -> bool {
         self.start_time.is_none() && self.finished.is_none() && !self.suspended && !self.deleting
+    }
+
+    /// What it waits for, if it has not ended and does not run. Whether the Pods of one that was started run is not known.
+    pub fn waits_for(&self) -> Option<WaitsFor> {
+        if self.finished.is_some() || self.deleting {
+            None
+        } else if self.suspended {
+            Some(WaitsFor::Resumption)
+        } else if self.start_time.is_none() {
+            Some(if self.managed_by_another { WaitsFor::Manager } else { WaitsFor::Start })
+        } else {
+            self.parallelism_is_zero.then_some(WaitsFor::Parallelism)
+        }
     }
 
     /// When it was started: not before its creation, and not in the future. A status may have any time.
@@ -402,6 +434,8 @@ impl Object for Job {
             deleting: metadata.deletion_timestamp.is_some(),
             start_time: status.start_time,
             suspended: spec.suspend == Some(true) || status.conditions.suspended,
+            parallelism_is_zero: spec.parallelism == Some(0),
+            managed_by_another: spec.managed_by.is_some_and(|manager| &*manager != JOB_CONTROLLER),
             completion_time: status.completion_time,
             finished: status.conditions.finished.or(status.phase.finished()),
             succeeded: status.conditions.succeeded || status.phase == wire::Phase::Succeeded,

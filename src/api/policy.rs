@@ -203,6 +203,14 @@ impl PolicyError {
             Self::Namespace(error) => error.annotation(),
         }
     }
+
+    /// The value that is to be changed, shortened.
+    pub fn value(&self) -> &str {
+        match self {
+            Self::Value { value, .. } | Self::Combination { value, .. } => value,
+            Self::Namespace(error) => error.value(),
+        }
+    }
 }
 
 impl PolicyReading {

@@ -85,6 +85,9 @@ pub struct Explanation {
     pub(crate) time_zone: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_run: Option<LastRun>,
+    /// The newest run that was not started by the schedule, if none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unscheduled_run: Option<LastRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_successful_time: Option<DateTime<FixedOffset>>,
     /// The Job of the last run that ended, if it failed.
@@ -109,6 +112,9 @@ pub struct Explanation {
     /// When the oldest run that has not started, or was missed, became due, its delay of `spread` included.
     #[serde(skip)]
     pub(crate) due_since: Option<DateTime<Utc>>,
+    /// When the run became due that starts next, late; `None` if all that were due start no more.
+    #[serde(skip)]
+    pub(crate) late_since: Option<DateTime<Utc>>,
     /// The Job that a sync would create, whether or not another object has its name.
     #[serde(skip)]
     wanted: Option<String>,
@@ -144,6 +150,9 @@ pub(crate) struct LastRun {
     /// Whether the Job still exists.
     #[serde(skip)]
     pub exists: bool,
+    /// Whether a backfill started it.
+    #[serde(skip)]
+    of_backfill: bool,
     pub outcome: String,
 }
 
@@ -155,6 +164,13 @@ pub(crate) struct Active {
     /// Whether it only waits to be started.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaits_start: bool,
+    /// Whether it runs, as far as is known, and since when, or what it waits for.
+    #[serde(skip)]
+    runs: bool,
+    #[serde(skip)]
+    doing: String,
+    #[serde(skip)]
+    in_short: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -225,10 +241,15 @@ impl<'a> Case<'a> {
         let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
         let abandoned = self.facts.lease.as_ref().filter(|lease| lease.is_abandoned(self.now));
+        let is_blocked = matches!(by_schedule, State::Blocked | State::RunStuck);
+        let free = is_blocked.then(|| self.when_free()).flatten();
         let active = |job: &&Arc<Job>| Active {
             name: job.name.name.to_string(),
             since: at(job.began()),
             awaits_start: job.awaits_start(),
+            runs: job.waits_for().is_none(),
+            doing: self.doing(job),
+            in_short: self.doing_in_short(job),
         };
         Explanation {
             kind: cron_job.controller_kind.parent.kind,
@@ -245,6 +266,7 @@ impl<'a> Case<'a> {
             schedule: self.written_schedule().to_owned(),
             time_zone: self.cron_job.own_zone(self.local).map(Zone::name),
             last_run: self.last_run(),
+            unscheduled_run: self.unscheduled_run(),
             last_successful_time: cron_job.status.last_successful_time.map(at),
             last_failed_job: self.last_failure().map(|job| job.name.name.to_string()),
             active: self.running().iter().map(active).collect(),
@@ -255,10 +277,11 @@ impl<'a> Case<'a> {
             notes: self.notes(state),
             warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
             due_since: self.due_since(),
+            late_since: self.late_since(by_schedule, free),
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
             passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
-            starts_when_free: matches!(state, State::Blocked | State::RunStuck) && self.when_free().is_some(),
+            starts_when_free: matches!(state, State::Blocked | State::RunStuck) && free.is_some(),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
             noun: self.noun(),
@@ -323,7 +346,9 @@ impl<'a> Case<'a> {
         if let Some(text) = self.unstarted() {
             return (State::NotStarted, format!("{text} The next run is not due yet."));
         }
-        let text = if self.last_slot().is_none() {
+        let text = if self.unscheduled_run().is_some() {
+            "It has not run by its schedule yet and waits for its first run."
+        } else if self.last_slot().is_none() {
             "It has not run yet and waits for its first run."
         } else {
             "It runs on schedule and waits for the next run."
@@ -461,7 +486,22 @@ impl<'a> Case<'a> {
         let found = self.job_of(slot);
         let (exists, outcome) = (found.is_some(), self.outcome(found));
         let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
-        Some(LastRun { time: self.zone.at(slot), job, exists, outcome })
+        Some(LastRun { time: self.zone.at(slot), job, exists, of_backfill: false, outcome })
+    }
+
+    /// The newest run by hand or of a backfill, if the schedule has started none.
+    fn unscheduled_run(&self) -> Option<LastRun> {
+        if self.last_slot().is_some() {
+            return None;
+        }
+        let job = self.children().max_by_key(|job| job.creation_timestamp)?;
+        Some(LastRun {
+            time: self.zone.at(job.creation_timestamp),
+            job: job.name.name.to_string(),
+            exists: true,
+            of_backfill: job.of_backfill,
+            outcome: self.outcome(Some(job)),
+        })
     }
 
     fn notes(&self, state: State) -> Vec<String> {

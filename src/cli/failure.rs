@@ -3,7 +3,7 @@
 //! Guarantees: the Job's own reason is given, and for each of its failed Pods the container, the reason, the exit code and the command
 //! that prints its log. Pods that cannot be read are said. Pure, except for `read`.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 use kube::Client;
 use serde::Serialize;
 
@@ -30,6 +30,9 @@ pub struct Failure {
 struct FailedContainer {
     pod: String,
     container: String,
+    /// Whether it is an init container.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_init: bool,
     reason: String,
     exit_code: i32,
     /// The command that prints its log.
@@ -74,8 +77,9 @@ impl Failure {
             lines.push(format!("  {}: {}", self.reason, self.message));
         }
         for failed in &self.containers {
-            let FailedContainer { pod, container, reason, exit_code, logs } = failed;
-            lines.push(format!("  Pod {pod}, container {container}: {reason}, exit code {exit_code}"));
+            let FailedContainer { pod, container, is_init, reason, exit_code, logs } = failed;
+            let init = if *is_init { "init " } else { "" };
+            lines.push(format!("  Pod {pod}, {init}container {container}: {reason}, exit code {exit_code}"));
             lines.push(format!("  {logs}{flags}"));
         }
         if let Some(error) = &self.pods_unread {
@@ -89,25 +93,21 @@ impl Failure {
 
 fn failed_containers(pod: &Pod) -> Vec<FailedContainer> {
     let status = pod.status.clone().unwrap_or_default();
-    let statuses = status.init_container_statuses.into_iter().chain(status.container_statuses).flatten();
-    let (name, namespace) =
-        (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.namespace.clone().unwrap_or_default());
-    let failed = |status: ContainerStatus| {
-        let is_current = status.state.as_ref().is_some_and(|state| state.terminated.is_some());
-        let ended = status.state.and_then(|state| state.terminated);
-        let ended = ended.or_else(|| status.last_state.and_then(|state| state.terminated));
-        let ended = ended.filter(|ended| ended.exit_code != 0)?;
-        let previous = if is_current { "" } else { " --previous" };
-        let container = status.name;
+    let failed = |(status, init): (&ContainerStatus, &str)| {
+        let ended = |state: &Option<ContainerState>| state.as_ref().and_then(|state| state.terminated.clone());
+        let current = ended(&status.state);
+        let is_previous = current.is_none();
+        let ended = current.or_else(|| ended(&status.last_state)).filter(|ended| ended.exit_code != 0)?;
         Some(FailedContainer {
-            logs: format!("kubectl logs -n {namespace} {name} -c {container}{previous}"),
-            pod: name.clone(),
-            container,
+            logs: unfinished::logs(pod, &status.name, is_previous),
+            pod: pod.metadata.name.clone().unwrap_or_default(),
+            container: status.name.clone(),
+            is_init: !init.is_empty(),
             reason: ended.reason.unwrap_or_else(|| "Error".to_owned()),
             exit_code: ended.exit_code,
         })
     };
-    statuses.filter_map(failed).collect()
+    unfinished::all_containers(&status).filter_map(failed).collect()
 }
 
 #[cfg(test)]

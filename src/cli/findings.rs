@@ -21,6 +21,7 @@ use super::unfinished::Unfinished;
 #[serde(rename_all = "camelCase")]
 pub struct Findings {
     /// The number of CronJobs that were looked at.
+    #[serde(rename = "cronJobCount")]
     cron_jobs: usize,
     /// How many of them a user has stopped.
     stopped: usize,

@@ -1,15 +1,16 @@
 //! Freezes Namespaces, and thaws them.
 //!
-//! Guarantees: only the annotations `not-before` and `reason` of the Namespaces are changed, each by one request. A thaw sets
-//! `not-before` to the cluster's second at its write, so that no older slot starts. What a freeze holds is counted by the controller's own
-//! search, for the CronJobs of every kind that the cluster serves. CronJobs that the in-tree controller runs are named as not held.
-//! Pure, except for [`set_frozen`].
+//! Guarantees: only the annotations `not-before` and `reason` of the Namespaces are changed, each by one request. A freeze ends no other
+//! one sooner, and what it replaces is said. A thaw sets `not-before` to the cluster's second at its write, so that no older slot starts.
+//! What a freeze holds is counted by the controller's own search, for the CronJobs of every kind that the cluster serves. CronJobs that
+//! the in-tree controller runs are named as not held. Pure, except for [`set_frozen`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use apimachinery::clock::Clock;
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use apimachinery::quoting::quote;
+use chrono::{DateTime, FixedOffset, SecondsFormat, TimeDelta, Utc};
 use kube::Client;
 use schedule::Zone;
 use serde::{Deserialize, Serialize};
@@ -22,10 +23,10 @@ use super::explain::read::{ReadError, get, list, read_leases, words};
 use super::explain::{Case, Facts, InCharge, MANY, some_of};
 use super::migrate::escaped;
 use super::next::cron_jobs::{Given, slots_after};
-use super::output::{Report, count, moment};
+use super::output::{MOMENT, Report, count, moment};
 use super::restrictions::why;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::policy::{EXCLUDE, NOT_BEFORE, REASON, Restriction};
+use crate::api::policy::{EXCLUDE, NOT_BEFORE, PolicyError, REASON, Restriction};
 use crate::api::{ControllerKind, DecodeError, Interner, Namespace, Object as _, ResourceKind};
 
 /// The end of a freeze.
@@ -53,7 +54,7 @@ pub enum Change {
     Freeze {
         /// Until when.
         until: Until,
-        /// Why; `None` removes an earlier reason.
+        /// Why; `None` keeps the reason of a freeze that is on, and of dates.
         reason: Option<String>,
     },
     /// To end a freeze.
@@ -77,6 +78,8 @@ pub struct Request {
 pub struct Outcome {
     dry_run: bool,
     namespaces: Vec<Frozen>,
+    #[serde(skip)]
+    selector: Option<String>,
     /// The CronJobs that are not counted, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_read: Vec<String>,
@@ -88,6 +91,9 @@ struct Frozen {
     namespace: String,
     /// The sentence about the Namespace.
     summary: String,
+    /// A sentence about what was there and could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<String>,
     #[serde(skip)]
     is_freeze: bool,
     /// Whether its annotations are not as they should be.
@@ -108,22 +114,24 @@ struct Held {
     /// How many runs do not start; more than 100 count as 101.
     runs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    first: Option<DateTime<Utc>>,
+    first: Option<DateTime<FixedOffset>>,
 }
 
 /// What happens to a Namespace.
 #[derive(Debug)]
 struct Plan {
     summary: String,
+    /// A sentence about what was there and could not be read.
+    replaced: Option<String>,
     /// The patch; `None` if nothing changes.
     change: Option<Value>,
     failed: bool,
 }
 
 impl Outcome {
-    /// Whether all Namespaces are as they should be.
+    /// Whether there are such Namespaces, and all of them are as they should be.
     pub fn is_good(&self) -> bool {
-        !self.namespaces.iter().any(|frozen| frozen.failed)
+        !self.namespaces.is_empty() && !self.namespaces.iter().any(|frozen| frozen.failed)
     }
 }
 
@@ -144,7 +152,20 @@ impl Found {
 
     /// What it says beside its bound.
     fn dates(&self) -> Option<Arc<Restriction>> {
-        restriction(&changed(&self.text, &patch(&Map::from_iter([(NOT_BEFORE.to_owned(), Value::Null)]))))
+        self.without(NOT_BEFORE)
+    }
+
+    /// Its bound.
+    fn bound(&self) -> Option<Arc<Restriction>> {
+        self.without(EXCLUDE)
+    }
+
+    fn without(&self, annotation: &str) -> Option<Arc<Restriction>> {
+        restriction(&changed(&self.text, &patch(&Map::from_iter([(annotation.to_owned(), Value::Null)]))))
+    }
+
+    fn reason(&self) -> Option<&str> {
+        self.namespace.restriction.as_ref()?.reason.as_deref()
     }
 }
 
@@ -170,32 +191,21 @@ impl Request {
     fn plan(&self, found: &Found, flags: &ControllerFlags, now: DateTime<Utc>) -> Plan {
         let name = found.name();
         let restriction = found.namespace.restriction.as_deref();
-        let before = restriction.and_then(|restriction| restriction.frozen_until(now));
+        let bound = found.bound();
+        let before = bound.as_ref().and_then(|bound| bound.frozen_until(now));
+        let replaced = bound.as_ref().and_then(|bound| bound.error());
+        let was = |error: &PolicyError| format!("{}: {}", error.annotation(), quote(error.value()));
+        let replaced =
+            replaced.map(|error| format!("Before, all its CronJobs were held by what cannot be read: {}.", was(error)));
         let would = |done: &str, would: &str| if self.dry_run { would.to_owned() } else { done.to_owned() };
         match &self.change {
             Change::Freeze { until, reason } => {
                 let until = until.time(now, flags.zone);
-                if until <= now {
-                    let summary = format!("Namespace {name} is not changed: {} has passed.", moment(flags.zone, until));
-                    return Plan { summary, change: None, failed: true };
-                }
-                let verb = would("is", "would be");
-                let why = why(reason.as_deref());
-                let was = before.filter(|before| *before != until);
-                let was = was.map(|was| format!(" Before, it was frozen until {}.", moment(flags.zone, was)));
-                let until_text = moment(flags.zone, until);
-                Plan {
-                    summary: format!(
-                        "Namespace {name} {verb} frozen until {until_text}{why}.{}",
-                        was.unwrap_or_default()
-                    ),
-                    change: Some(patch(&annotations(until, reason.as_deref()))),
-                    failed: false,
-                }
+                self.freeze(found, flags.zone, now, (until, reason.as_deref()), (before, replaced))
             }
             Change::Thaw if before.is_none() && restriction.is_none_or(|restriction| restriction.error().is_none()) => {
                 let summary = format!("Namespace {name} is not frozen.{}", goes_on(found.dates().as_deref()));
-                Plan { summary, change: None, failed: false }
+                Plan { summary, replaced: None, change: None, failed: false }
             }
             Change::Thaw => {
                 let verb = would("is", "would be");
@@ -210,11 +220,54 @@ impl Request {
                          CronJob has run: without it, the newest frozen run starts.{}",
                         goes_on(dates.as_deref())
                     ),
+                    replaced,
                     change: Some(patch(&annotations)),
                     failed: false,
                 }
             }
         }
+    }
+
+    /// What a freeze until a time, for a reason, does to a Namespace that is frozen until `before`.
+    fn freeze(
+        &self,
+        found: &Found,
+        zone: Zone,
+        now: DateTime<Utc>,
+        (until, reason): (DateTime<Utc>, Option<&str>),
+        (before, replaced): (Option<DateTime<Utc>>, Option<String>),
+    ) -> Plan {
+        let (name, old) = (found.name(), found.reason());
+        let unchanged = |cause: String| {
+            let summary = format!("Namespace {name} is not changed: {cause}");
+            Plan { summary, replaced: None, change: None, failed: true }
+        };
+        let until_text = moment(zone, until);
+        if until <= now {
+            return unchanged(format!("{until_text} has passed."));
+        }
+        if let Some(before) = before.filter(|before| *before > until) {
+            let before = format!("it is already frozen until {}{}", moment(zone, before), why(old));
+            return unchanged(format!("{before}. Thaw it first to end that sooner."));
+        }
+        let is_on = before.is_some() || replaced.is_some() || found.dates().is_some();
+        let is_kept = reason.is_none() && is_on;
+        let is_other = old.is_some() && !is_kept && reason != old;
+        let was = match before {
+            Some(before) if before != until || is_other => {
+                format!(" Before, it was frozen until {}{}.", moment(zone, before), why(old.filter(|_| is_other)))
+            }
+            None if is_other && is_on => format!(" Before, it had this reason{}.", why(old)),
+            _ => String::new(),
+        };
+        let mut annotations = annotations(until, reason);
+        if is_kept {
+            annotations.remove(REASON);
+        }
+        let verb = if self.dry_run { "would be" } else { "is" };
+        let why = why(reason.or(old.filter(|_| is_kept)));
+        let summary = format!("Namespace {name} {verb} frozen until {until_text}{why}.{was}");
+        Plan { summary, replaced, change: Some(patch(&annotations)), failed: false }
     }
 
     /// The CronJobs of a Namespace, and what is held of them from `now` on.
@@ -248,13 +301,14 @@ impl Request {
             let waiting = if is_freeze { waiting(facts, restriction, flags.zone, now) } else { Vec::new() };
             let slots = waiting.into_iter().chain(later).take(MANY + 1);
             let slots: Vec<DateTime<Utc>> = if is_on { slots.collect() } else { Vec::new() };
-            let first = slots.first().map(|slot| unfrozen.due(*slot));
+            let first = slots.first().map(|slot| flags.zone.at(unfrozen.due(*slot)));
             Held { name: all.name(&unfrozen), runs: slots.len(), first }
         };
         let ours = cron_jobs.iter().filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown));
         Frozen {
             namespace: found.name().to_owned(),
             summary: plan.summary.clone(),
+            replaced: plan.replaced.clone(),
             is_freeze,
             failed: plan.failed,
             held: if plan.change.is_some() { ours.map(runs).collect() } else { Vec::new() },
@@ -365,7 +419,8 @@ async fn set_frozen_with(
     };
     let what = if matches!(request.change, Change::Thaw) { "thawed" } else { "frozen" };
     let namespaces = cluster::change_all(what, found, change).await;
-    Ok(Outcome { dry_run: request.dry_run, namespaces, not_read: cron_jobs.not_read })
+    let (dry_run, selector) = (request.dry_run, request.selector.clone());
+    Ok(Outcome { dry_run, namespaces, selector, not_read: cron_jobs.not_read })
 }
 
 /// The CronJobs of every kind that the cluster serves, with their Jobs if they may be frozen, without what their Namespaces say now.
@@ -449,7 +504,8 @@ async fn read_namespaces(client: &Client, name: Option<&str>, selector: Option<&
 impl Report for Outcome {
     fn lines(&self) -> Vec<String> {
         if self.namespaces.is_empty() {
-            return vec!["There is no such Namespace.".to_owned()];
+            let selected = self.selector.as_ref().map(|selector| format!("No Namespace matches {selector}."));
+            return vec![selected.unwrap_or_else(|| "There is no Namespace.".to_owned())];
         }
         let mut lines: Vec<String> = self.namespaces.iter().flat_map(|frozen| frozen.lines(self.dry_run)).collect();
         lines.extend(self.not_read.iter().map(|kind| format!("Not counted, because it cannot be read: {kind}")));
@@ -472,6 +528,7 @@ impl Frozen {
 
     fn lines(&self, dry_run: bool) -> Vec<String> {
         let mut lines = vec![self.summary.clone()];
+        lines.extend(self.replaced.iter().cloned());
         if self.failed {
             return lines;
         }
@@ -489,9 +546,7 @@ impl Frozen {
             };
             let text = |held: &&Held| {
                 let runs = if held.runs > MANY { format!("more than {MANY} runs") } else { count(held.runs, "run") };
-                let first = held
-                    .first
-                    .map(|first| format!(", the first of {}", first.to_rfc3339_opts(SecondsFormat::Secs, true)));
+                let first = held.first.map(|first| format!(", the first of {}", first.format(MOMENT)));
                 format!("  {}: {runs}{}", held.name, first.unwrap_or_default())
             };
             let all = count(self.held.len(), "CronJob");

@@ -70,6 +70,9 @@ struct Entry {
     /// Since when a run is due that has not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     due_since: Option<DateTime<Utc>>,
+    /// When the run became due that starts next, late.
+    #[serde(skip)]
+    late_since: Option<DateTime<Utc>>,
     /// The running Jobs because of which it does not start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocked_by: Vec<String>,
@@ -114,6 +117,7 @@ impl Entry {
             last_run,
             last_outcome,
             due_since: explanation.due_since,
+            late_since: explanation.late_since,
             freeze: explanation.freeze,
             blocked_by: explanation.active.into_iter().filter(|_| is_blocked).map(|active| active.name).collect(),
         }
@@ -163,7 +167,7 @@ impl Listing {
                 entry.state.label().to_owned(),
                 entry.next_run.map_or_else(none, next),
                 last.map_or_else(none, |last| last + &outcome),
-                entry.due_since.map_or_else(none, |since| stretch(self.now - since)),
+                entry.late_since.map_or_else(none, |since| stretch(self.now - since)),
                 if let Some(freeze) = &entry.freeze {
                     freeze.to_string()
                 } else if entry.blocked_by.is_empty() {
@@ -216,14 +220,6 @@ pub async fn read<R>(
     let (client, namespace) = scope.connect().await?;
     let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
     Ok(report(&known, cluster::now(&client, clock).await))
-}
-
-/// A report in the given format; its lines fit the terminal, if there is one.
-pub fn fitting(report: &impl Report, format: Format, screen: Option<Screen>) -> PlainText {
-    match screen.filter(|_| format == Format::Table) {
-        Some(screen) => PlainText::lines(report.lines().iter().flat_map(|line| table::folded(line, screen.width))),
-        None => render(report, format),
-    }
 }
 
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false. While the cluster

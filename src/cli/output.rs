@@ -1,7 +1,7 @@
 //! The output formats of a report.
 //!
 //! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a
-//! [`PlainText`]. Pure, but for what is written to stderr.
+//! [`PlainText`]. On a terminal, no line of a [`fitting`] report is longer than the terminal unless a word or a command is. Pure, but for what is written to stderr.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -9,7 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
-use crate::terminal::{self, PlainText};
+use crate::options::PROGRAM;
+use crate::terminal::{self, PlainText, plain};
+
+/// The space between two columns.
+pub(super) const GAP: usize = 2;
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +66,53 @@ pub fn render(report: &impl Report, format: Format) -> PlainText {
     }
 }
 
+/// The same; the lines of a table fit the terminal, if there is one. A command stays on its line, so that it can be copied.
+pub fn fitting(report: &impl Report, format: Format, screen: Option<Screen>) -> PlainText {
+    let Some(Screen { width, .. }) = screen.filter(|_| format == Format::Table) else { return render(report, format) };
+    let fit = |line: String| match plain(&line) {
+        command if is_command(&command) => vec![command],
+        line => folded(&line, width),
+    };
+    PlainText::lines(report.lines().into_iter().flat_map(fit))
+}
+
+/// Whether a line is a command for the user to run.
+fn is_command(line: &str) -> bool {
+    let program = line.split_whitespace().next();
+    line.starts_with(' ') && program.is_some_and(|program| program == "kubectl" || program == PROGRAM)
+}
+
+/// A line as several of at most `width` characters; those after the first are further in.
+pub(super) fn folded(line: &str, width: usize) -> Vec<String> {
+    if line.chars().count() <= width {
+        return vec![line.to_owned()];
+    }
+    let before = line.chars().take_while(|one| *one == ' ').count();
+    let indent = " ".repeat((before + 2 * GAP).min(width / 2));
+    // Between columns there are several spaces, which have no meaning in a line that is folded.
+    let text = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rest = width.saturating_sub(indent.len());
+    let lines = wrapped(&text, rest);
+    let own =
+        |(at, text): (usize, String)| if at == 0 { " ".repeat(before) + &text } else { format!("{indent}{text}") };
+    lines.into_iter().enumerate().map(own).collect()
+}
+
+/// The words in lines of at most `width` characters; a longer word has a line of its own.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// A time for people, with the day of the week and the offset.
 pub fn moment(zone: Zone, t: DateTime<Utc>) -> String {
     zone.at(t).format(MOMENT).to_string()
@@ -104,3 +155,6 @@ pub fn replace_line(text: &PlainText) {
     // Nothing is left to show on a terminal that is gone.
     let _ = write!(terminal, "\r\x1b[K{line}").and_then(|()| terminal.flush());
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use super::cluster::Known;
 use super::explain::tests::{facts, instant, job};
 use super::explain::{Facts, explain, read::Said};
 use super::*;
+use crate::cli::output::render;
 use crate::terminal::tests::{HOSTILE, harmful};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
@@ -44,6 +45,28 @@ fn words_of_objects_in_a_cluster_are_plain_in_every_format() {
         }
         let table = render(&listing, Format::Table);
         assert_eq!(table.lines().count(), 4, "{name}: {}", &*table);
+    }
+}
+
+#[test]
+fn cron_jobs_in_json_are_a_list_and_their_number_has_another_name() {
+    let (now, since) = (instant(NOW), Since::Ago(chrono::TimeDelta::hours(12)));
+    let known = [known_with("a"), known_with("b")];
+    let reports = [
+        ("list", render(&list::listing(&known, Zone::UTC, now), Format::Json), true),
+        ("explain --since", render(&slots::slots(&known, Zone::UTC, since, now), Format::Json), true),
+        ("list --night", render(&list::night::Night::of(&known, Zone::UTC, Zone::UTC, now), Format::Json), false),
+        (
+            "list --next-hour",
+            render(&list::next_hour::NextHour::of(&known, Zone::UTC, Zone::UTC, now), Format::Json),
+            false,
+        ),
+    ];
+    for (command, report, is_list) in reports {
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["cronJobs"].is_array(), is_list, "{command}");
+        assert_eq!(report["cronJobs"].is_null(), !is_list, "{command}");
+        assert_eq!(report["cronJobCount"].is_u64(), !is_list, "{command}");
     }
 }
 

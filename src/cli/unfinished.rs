@@ -1,12 +1,13 @@
 //! Why a Job has not ended, where that shows in the Job, in its Pods, or in the Events of a Pod that does not start.
 //!
 //! Guarantees: nothing is said of a Job whose containers run. Of several reasons the first that keeps the others from mattering is
-//! given, with the command that shows more. A Pod that is about to start is said to be late only if a Warning says why, or after a
-//! minute. Pods that cannot be read are said. Pure, except for [`read`].
+//! given, with the command that shows more: of a container that ended before, how, and the command that prints the log of that end. A Pod
+//! that is about to start is said to be late only if a Warning says why, or after a minute; so is one whose init container still runs.
+//! Pods that cannot be read are said. Pure, except for [`read`].
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::batch::v1 as batch;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use kube::Client;
 use serde::Serialize;
 
@@ -14,9 +15,7 @@ use super::cluster::by_object;
 use super::explain::read::{Said, list};
 use super::output::stretch;
 use crate::api::ControllerKind;
-
-/// The field manager of the Job controller in kube-controller-manager.
-const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+use crate::api::batch_v1::JOB_CONTROLLER;
 
 /// For so long a Pod may be about to start.
 const STARTS_WITHIN: TimeDelta = TimeDelta::seconds(60);
@@ -63,10 +62,13 @@ impl Unfinished {
             }
             Ok(pods) => {
                 let left = || pods.iter().filter(|pod| !has_ended(pod));
-                let late = || left().find_map(|pod| late(pod, why_late?));
+                let late = || left().find_map(|pod| late(pod, why_late?).or_else(|| initialising(pod, why_late?.now?)));
                 let of_pods = left().find_map(of_pod).or_else(late);
                 let none = || (left().count() == 0).then(|| own("It has no Pod that runs or waits.".to_owned()));
-                of_pods.map(|(why, what)| (why, describe(&what), false)).or_else(none)
+                let told = |told: OfPod| {
+                    (told.why, told.command.unwrap_or_else(|| describe(&format!("pod {}", told.pod))), false)
+                };
+                of_pods.map(told).or_else(none)
             }
         })?;
         Some(Self { job: name, why, command, is_unread })
@@ -99,7 +101,8 @@ pub(super) async fn read(
         return Some(unfinished);
     }
     let pods = found.pods.iter().flatten();
-    let pod = pods.filter(|pod| !has_ended(pod)).find(|pod| about_to_start(pod).is_some())?;
+    let is_late = |pod: &&Pod| about_to_start(pod).is_some() || init_container(pod).is_some();
+    let pod = pods.filter(|pod| !has_ended(pod)).find(is_late)?;
     let about = format!("&fieldSelector=involvedObject.uid={}", pod.metadata.uid.as_deref()?);
     let events = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await.unwrap_or_default();
     let (events, warnings) = by_object(events).into_values().next().unwrap_or_default();
@@ -155,10 +158,27 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(pod.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
-/// What keeps a Pod from ending, and what to describe.
-fn of_pod(pod: &Pod) -> Option<(String, String)> {
+/// What keeps a Pod from ending.
+struct OfPod {
+    pod: String,
+    why: String,
+    /// The command that shows more, unless that is to describe it.
+    command: Option<String>,
+}
+
+/// The command that prints the log of a container, or of its last end.
+pub(super) fn logs(pod: &Pod, container: &str, is_previous: bool) -> String {
+    let [namespace, name] =
+        [&pod.metadata.namespace, &pod.metadata.name].map(|word| word.as_deref().unwrap_or_default());
+    let previous = if is_previous { " --previous" } else { "" };
+    format!("kubectl logs -n {namespace} {name} -c {container}{previous}")
+}
+
+/// What keeps a Pod from ending.
+fn of_pod(pod: &Pod) -> Option<OfPod> {
     let name = pod.metadata.name.clone().unwrap_or_default();
     let status = pod.status.clone().unwrap_or_default();
+    let mut command = None;
     let mut conditions = status.conditions.iter().flatten();
     let unscheduled = conditions.find(|one| one.type_ == "PodScheduled" && one.status == "False");
     let mains = status.container_statuses.as_deref().unwrap_or_default();
@@ -169,13 +189,24 @@ fn of_pod(pod: &Pod) -> Option<(String, String)> {
         let reason = unscheduled.reason.as_deref().unwrap_or("Unschedulable");
         let message = unscheduled.message.as_deref().unwrap_or_default();
         format!("Pod {name} has no node: {reason}{}", end_of(message))
-    } else if let Some(text) = containers.find_map(waiting) {
-        format!("Pod {name}, {text}")
+    } else if let Some((status, init, text)) =
+        containers.find_map(|(status, init)| Some((status, init, waiting(status)?)))
+    {
+        let ended = status.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+        command = ended.map(|_| logs(pod, &status.name, true));
+        let ended = ended.map(|ended| format!(" Before, it ended: {}.", end(ended))).unwrap_or_default();
+        format!("Pod {name}, {init}container {} {text}{ended}", status.name)
     } else {
         let (main, sidecar) = outlived(mains)?;
         format!("Pod {name}: container {main} has ended, and container {sidecar} still runs.")
     };
-    Some((why, format!("pod {name}")))
+    Some(OfPod { pod: name, why, command })
+}
+
+/// How a container ended.
+fn end(ended: &ContainerStateTerminated) -> String {
+    let reason = ended.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Error");
+    format!("{reason}, exit code {}", ended.exit_code)
 }
 
 /// The Events about a Pod that is about to start, newest first, the Warnings among them, and the time, if it is known.
@@ -192,21 +223,50 @@ fn about_to_start(pod: &Pod) -> Option<String> {
     let has_begun = |status: &ContainerStatus| {
         status.state.as_ref().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
     };
-    if statuses.clone().any(has_begun) {
+    if statuses.clone().any(|(status, _)| has_begun(status)) {
         return None;
     }
-    let waits =
-        statuses.find_map(|status| Some((&status.name, status.state.as_ref()?.waiting.as_ref()?.reason.as_ref()?)));
+    let reason = |status: &ContainerStatus| status.state.as_ref()?.waiting.as_ref()?.reason.clone();
+    let waits = statuses.find_map(|(status, init)| Some((format!("{init}container {}", status.name), reason(status)?)));
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     Some(match (waits, node) {
-        (Some((container, reason)), _) => format!("container {container} waits: {reason}"),
+        (Some((container, reason)), _) => format!("{container} waits: {reason}"),
         (None, Some(node)) => format!("node {node} has not begun with it"),
         (None, None) => "no scheduler has given it a node".to_owned(),
     })
 }
 
-/// Why a Pod that is about to start does not, and what to describe.
-fn late(pod: &Pod, Late { events, warnings, now }: &Late) -> Option<(String, String)> {
+/// The init container that runs, if the others wait for its end, and since when it runs.
+fn init_container(pod: &Pod) -> Option<(&str, DateTime<Utc>)> {
+    let status = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Pending"))?;
+    let spec = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let sidecars: Vec<&str> = spec
+        .filter(|container| container.restart_policy.as_deref() == Some("Always"))
+        .map(|container| &*container.name)
+        .collect();
+    let runs = |status: &ContainerStatus| {
+        let since = status.state.as_ref()?.running.as_ref()?.started_at.as_ref();
+        since.and_then(|since| DateTime::from_timestamp(since.0.as_second(), 0))
+    };
+    let inits = status.init_container_statuses.iter().flatten();
+    let mut inits = inits.filter(|status| !sidecars.contains(&&*status.name));
+    inits.find_map(|status| Some((&*status.name, runs(status)?)))
+}
+
+/// That an init container has been running for some time, and the others wait for it.
+fn initialising(pod: &Pod, now: DateTime<Utc>) -> Option<OfPod> {
+    let (container, began) = init_container(pod)?;
+    let since = Some(now - began).filter(|since| *since > STARTS_WITHIN)?;
+    let name = pod.metadata.name.clone().unwrap_or_default();
+    let why = format!(
+        "Pod {name}: init container {container} has been running for {}, and its containers wait for that to end.",
+        stretch(since)
+    );
+    Some(OfPod { pod: name, why, command: Some(logs(pod, container, false)) })
+}
+
+/// Why a Pod that is about to start does not.
+fn late(pod: &Pod, Late { events, warnings, now }: &Late) -> Option<OfPod> {
     let doing = about_to_start(pod)?;
     let name = pod.metadata.name.clone().unwrap_or_default();
     let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
@@ -223,19 +283,21 @@ fn late(pod: &Pod, Late { events, warnings, now }: &Late) -> Option<(String, Str
         None if !since.is_empty() => format!("Pod {name}, {doing}{since}, and no Event says why."),
         None => return None,
     };
-    Some((why, format!("pod {name}")))
+    Some(OfPod { pod: name, why, command: None })
 }
 
-fn all_containers(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> + Clone {
-    status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten())
+/// The init containers and the others, each with what its name begins with.
+pub(super) fn all_containers(status: &PodStatus) -> impl Iterator<Item = (&ContainerStatus, &'static str)> + Clone {
+    let init = status.init_container_statuses.iter().flatten().map(|status| (status, "init "));
+    init.chain(status.container_statuses.iter().flatten().map(|status| (status, "")))
 }
 
-/// Why a container does not start, unless it is about to.
+/// Why a container does not start, unless it is about to: the end of a sentence about it.
 fn waiting(status: &ContainerStatus) -> Option<String> {
     let waiting = status.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref().filter(|reason| !ABOUT_TO_START.contains(reason))?;
     let message = waiting.message.as_deref().unwrap_or_default();
-    Some(format!("container {} waits: {reason}{}", status.name, end_of(message)))
+    Some(format!("waits: {reason}{}", end_of(message)))
 }
 
 /// A container that has ended, and one that still runs beside it.

@@ -53,6 +53,8 @@ fn job(job: &str, cron_job: &str) -> Arc<Job> {
         scheduled_timestamp: Some(slot()),
         start_time: None,
         suspended: false,
+        parallelism_is_zero: false,
+        managed_by_another: false,
         completion_time: None,
         finished: None,
         succeeded: false,

@@ -339,16 +339,21 @@ pub struct CronJobSpec<'a> {
 pub struct Job<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub spec: JobSpec,
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    pub spec: JobSpec<'a>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: JobStatus,
 }
 
 #[derive(Default, serde::Deserialize)]
-pub struct JobSpec {
+#[serde(rename_all = "camelCase")]
+pub struct JobSpec<'a> {
     #[serde(default)]
     pub suspend: Option<bool>,
+    #[serde(default)]
+    pub parallelism: Option<i32>,
+    #[serde(borrow, default)]
+    pub managed_by: Option<Text<'a>>,
 }
 
 #[derive(Default, serde::Deserialize)]

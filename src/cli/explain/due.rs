@@ -83,6 +83,16 @@ impl Case<'_> {
         oldest.map(|slot| self.cron_job.due(slot))
     }
 
+    /// When the run became due that starts next, late. Of a blocked CronJob it is `free`, the slot that starts once its Jobs have ended:
+    /// those before it are skipped.
+    pub(super) fn late_since(&self, by_schedule: State, free: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+        match by_schedule {
+            State::Blocked | State::RunStuck => free.map(|slot| self.cron_job.due(slot)),
+            State::Missed => None,
+            _ => self.due_since(),
+        }
+    }
+
     /// The run was not started before its deadline.
     pub(super) fn too_late(&self, slot: DateTime<Utc>) -> (State, String) {
         let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();

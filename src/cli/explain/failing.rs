@@ -157,12 +157,12 @@ impl Case<'_> {
         (replaces && slots >= UNENDED).then(|| {
             let slots = if slots > MOST_SLOTS { format!("more than {MOST_SLOTS} slots") } else { count(slots, "slot") };
             format!(
-                "No run has ended for {} ({slots}): each is deleted when the next one starts (concurrencyPolicy is Replace). {} {} runs \
-                 for {}.",
+                "No run has ended for {} ({slots}): each is deleted when the next one starts (concurrencyPolicy is Replace). {} {} \
+                 {}.",
                 stretch(self.now - from),
                 self.noun(),
                 running.name.name,
-                stretch(self.now - running.began())
+                self.doing(running)
             )
         })
     }

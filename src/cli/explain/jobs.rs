@@ -1,11 +1,12 @@
-//! What `explain` says of the Jobs of a CronJob: those that ended, those that run, and those that exist and were not started yet.
+//! What `explain` says of the Jobs of a CronJob: those that ended, those that run, and those that wait.
 //!
-//! Guarantee: a Job that is suspended or being deleted does not count as one to be started. Pure.
+//! Guarantees: of a Job that has no Pods because something has yet to happen, that is said, and not that it runs. One that is suspended
+//! or being deleted does not count as one to be started. Pure.
 
 use std::sync::Arc;
 
 use super::{Case, LATE_AFTER};
-use crate::api::batch_v1::{FinishedCondition, Job};
+use crate::api::batch_v1::{FinishedCondition, Job, WaitsFor};
 use crate::cli::output::stretch;
 
 impl Case<'_> {
@@ -22,14 +23,29 @@ impl Case<'_> {
         }
     }
 
-    /// Since when an unfinished Job runs, or is to be started; without its name.
+    /// Since when an unfinished Job runs, or what it waits for; without its name.
     pub(super) fn doing(&self, job: &Job) -> String {
-        let since = stretch(self.now - job.began());
-        if !job.awaits_start() {
-            return format!("has been running for {since}");
+        let age = stretch(self.now - job.creation_timestamp);
+        match job.waits_for() {
+            None => format!("has been running for {}", stretch(self.now - job.began())),
+            Some(WaitsFor::Start) => format!("exists, and the {} has not started it for {age}", self.starter()),
+            Some(waits_for) => format!("is {age} old and waits {}", words(waits_for)),
         }
-        let starter = if self.noun() == "Job" { "Job controller" } else { "kubelet" };
-        format!("exists, and the {starter} has not started it for {since}")
+    }
+
+    /// The same where the name stands before a comma.
+    pub(super) fn doing_in_short(&self, job: &Job) -> String {
+        let age = stretch(self.now - job.creation_timestamp);
+        match job.waits_for() {
+            None => format!("for {}", stretch(self.now - job.began())),
+            Some(WaitsFor::Start) => format!("not started for {age}"),
+            Some(waits_for) => format!("{age} old, waits {}", words(waits_for)),
+        }
+    }
+
+    /// What starts a Job that exists.
+    fn starter(&self) -> &'static str {
+        if self.noun() == "Job" { "Job controller" } else { "kubelet" }
     }
 
     /// The Job that has waited longest to be started, if that is long.
@@ -37,5 +53,15 @@ impl Case<'_> {
         let is_late = |job: &&Arc<Job>| job.awaits_start() && self.now - job.creation_timestamp > LATE_AFTER;
         let job = self.running().into_iter().find(is_late)?;
         Some(format!("{} {} {}.", self.noun(), job.name.name, self.doing(job)))
+    }
+}
+
+/// The end of a sentence that says for what a Job waits.
+fn words(waits_for: WaitsFor) -> &'static str {
+    match waits_for {
+        WaitsFor::Resumption => "to be resumed (spec.suspend)",
+        WaitsFor::Manager => "for the controller that its spec.managedBy names to start it",
+        WaitsFor::Start => "to be started",
+        WaitsFor::Parallelism => "for a spec.parallelism above 0",
     }
 }

@@ -13,7 +13,7 @@ use crate::cli::output::count;
 
 /// At so many starts in a row more must have run than at the one before.
 const GROWN: usize = 3;
-/// So many starts are looked at.
+/// So many starts are compared with the one before.
 const MOST: usize = 20;
 
 impl Case<'_> {
@@ -26,7 +26,8 @@ impl Case<'_> {
         starts.extend(jobs.iter().filter(|job| job.slot_of(self.cron_job).is_some()).map(|job| job.creation_timestamp));
         starts.sort_unstable();
         starts.dedup();
-        let newest = &starts[starts.len().saturating_sub(MOST)..];
+        // Of the oldest one, the number of Jobs counts alone.
+        let newest = &starts[starts.len().saturating_sub(MOST + 1)..];
         let unfinished_at = |at: DateTime<Utc>| {
             let had_ended = |job: &Job| job.finished.is_some() && job.ended().is_none_or(|ended| ended <= at);
             jobs.iter().filter(|job| job.creation_timestamp <= at && !had_ended(job)).count()
@@ -39,9 +40,9 @@ impl Case<'_> {
             return None;
         }
         let (noun, oldest) = (self.noun(), *self.running().first()?);
-        let starts = if grown + 1 == MOST { format!("more than {grown}") } else { grown.to_string() };
+        let at_least = if grown == MOST { "at least " } else { "" };
         Some(format!(
-            "Its {noun}s pile up: {} have not ended, and at each of the last {starts} starts there were more than at the one before. \
+            "Its {noun}s pile up: {} have not ended, and at each of {at_least}the last {grown} starts there were more than at the one before. \
              The oldest, {noun} {}, {}.",
             count(unfinished, noun),
             oldest.name.name,

@@ -66,6 +66,8 @@ impl Rehearsal {
             scheduled_timestamp: Some(slot),
             start_time: None,
             suspended: false,
+            parallelism_is_zero: false,
+            managed_by_another: false,
             completion_time: None,
             finished: None,
             succeeded: false,

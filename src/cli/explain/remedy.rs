@@ -1,6 +1,7 @@
 //! The one command that ends the state of a CronJob, or shows what does.
 //!
-//! Guarantees: the command is for the user to run, and every name in it is one word of a shell. Those of kubectl need no plugin. Pure.
+//! Guarantees: the command is for the user to run, as often as the state returns, and every name in it is one word of a shell. Those of
+//! kubectl need no plugin. Pure.
 
 use std::path::Path;
 
@@ -59,11 +60,9 @@ impl Explanation {
         let noun = self.noun.to_ascii_lowercase();
         let active = self.active.first().map(|active| shell_word(&active.name));
         let edit = |what: &str| Some((what.to_owned(), format!("kubectl edit {} {place} {name}", self.resource)));
-        // A Job's name has at most 63 characters.
-        let manual = shell_word(&format!("{}-manual", self.name.chars().take(40).collect::<String>()));
-        let from = shell_word(&format!("cronjob/{}", self.name));
+        // It gives each Job a name of its own.
         let run = |what: &str| {
-            let command = format!("kubectl create job {place} {manual} --from={from}");
+            let command = format!("{program} trigger {place} {name}");
             Some((what.to_owned(), command)).filter(|_| self.resource == "cronjob")
         };
         let end = |what: &str| Some((what.to_owned(), format!("kubectl delete {noun} {place} {}", active.as_ref()?)));
@@ -111,7 +110,8 @@ impl Explanation {
             }
             State::NotStarted => {
                 let what = "See what keeps it from starting.".to_owned();
-                Some((what, format!("kubectl describe {noun} {place} {}", active.as_ref()?)))
+                let unstarted = self.active.iter().find(|active| active.awaits_start)?;
+                Some((what, format!("kubectl describe {noun} {place} {}", shell_word(&unstarted.name))))
             }
             State::Overdue => Some(self.why_overdue(&place)),
             State::Missed if self.abandoned_lease.is_some() => Some(self.why_overdue(&place)),

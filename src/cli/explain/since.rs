@@ -12,7 +12,7 @@ impl Explanation {
             return None;
         }
         let due = self.due_since.map(|since| stretch(self.now - since));
-        let running = self.active.first().map(|active| (active, stretch(self.now - active.since.to_utc())));
+        let running = self.active.first();
         let no_success = self.no_success.as_ref().map(|no_success| {
             let words = no_success.words(self.now);
             let mut letters = words.chars();
@@ -21,18 +21,23 @@ impl Explanation {
         let own = match (self.state, due, running) {
             (State::Overdue | State::NameTaken | State::BadTemplate, Some(due), _) => Some(format!("due for {due}")),
             (State::Missed, Some(due), _) => Some(format!("missed its runs for {due}")),
-            (State::NotStarted, _, Some((active, since))) => Some(format!("{} not started for {since}", active.name)),
-            (State::Blocked | State::RunStuck, Some(due), Some((active, since))) => {
-                Some(format!("blocked for {due} by {}, which has been running for {since}", active.name))
+            (State::NotStarted, ..) => {
+                let unstarted = self.active.iter().find(|active| active.awaits_start);
+                unstarted.map(|active| format!("{} {}", active.name, active.in_short))
             }
-            (State::PilesUp, _, Some((active, since))) => {
+            (State::Blocked | State::RunStuck, Some(due), Some(active)) => {
+                Some(format!("blocked for {due} by {}, which {}", active.name, active.doing))
+            }
+            (State::PilesUp, _, Some(active)) => {
                 let jobs = count(self.active.len(), self.noun);
-                Some(format!("{jobs} running, {} for {since}", active.name))
+                let verb = if self.active.iter().all(|active| active.runs) { "running" } else { "not ended" };
+                Some(format!("{jobs} {verb}, {} {}", active.name, active.in_short))
             }
             _ => None,
         };
         let last = || match &self.last_run {
             Some(run) => format!("last run {} ago", stretch(self.now - run.time.to_utc())),
+            None if self.unscheduled_run.is_some() => "it never ran by its schedule".to_owned(),
             None => "it never ran".to_owned(),
         };
         match (own, no_success) {

@@ -1293,7 +1293,7 @@ fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
             vec![now_running()],
             State::NeverEnds,
             "No run has ended for 29m55s (30 slots): each is deleted when the next one starts (concurrencyPolicy is Replace). Job \
-             nightly-29922360 runs for 5s."
+             nightly-29922360 has been running for 5s."
                 .to_owned(),
         ),
         (
@@ -1329,6 +1329,217 @@ fn a_run_that_is_over_its_stuck_after_is_more_than_a_blocked_one() {
     assert_eq!(explained(&change("12h"), vec![job(today, "cj", None)], NOW).state, State::Blocked);
 }
 
+/// A Job's spec and status; the end of a sentence about it, its line, and since when it blocks.
+type Waits<'a> = (&'a str, Value, &'a str, &'a str);
+
+#[test]
+fn job_that_does_not_run_is_told_by_what_it_waits_for() {
+    let today = "2026-11-22T02:00:00Z";
+    let started = || json!({"startTime": today});
+    let rows: [Waits<'_>; 9] = [
+        (
+            "suspended before its start",
+            json!({"spec": {"suspend": true}}),
+            "is 8h00m old and waits to be resumed (spec.suspend)",
+            "Waiting: 8h00m old, waits to be resumed (spec.suspend)",
+        ),
+        (
+            "suspended after it",
+            json!({"spec": {"suspend": true}, "status": started()}),
+            "is 8h00m old and waits to be resumed (spec.suspend)",
+            "Waiting: 8h00m old, waits to be resumed (spec.suspend)",
+        ),
+        (
+            "no parallelism",
+            json!({"spec": {"parallelism": 0}, "status": started()}),
+            "is 8h00m old and waits for a spec.parallelism above 0",
+            "Waiting: 8h00m old, waits for a spec.parallelism above 0",
+        ),
+        (
+            "another manager, which has not started it",
+            json!({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}),
+            "is 8h00m old and waits for the controller that its spec.managedBy names to start it",
+            "Waiting: 8h00m old, waits for the controller that its spec.managedBy names to start it",
+        ),
+        (
+            "another manager, which has",
+            json!({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}, "status": started()}),
+            "has been running for 8h00m",
+            "Running: for 8h00m",
+        ),
+        (
+            "the usual manager by name",
+            json!({"spec": {"managedBy": "kubernetes.io/job-controller"}}),
+            "exists, and the Job controller has not started it for 8h00m",
+            "Waiting: not started for 8h00m",
+        ),
+        (
+            "not started, and no parallelism",
+            json!({"spec": {"parallelism": 0}}),
+            "exists, and the Job controller has not started it for 8h00m",
+            "Waiting: not started for 8h00m",
+        ),
+        (
+            "parallel",
+            json!({"spec": {"parallelism": 2}, "status": started()}),
+            "has been running for 8h00m",
+            "Running: for 8h00m",
+        ),
+        (
+            "it runs",
+            json!({"spec": {"suspend": false}, "status": started()}),
+            "has been running for 8h00m",
+            "Running: for 8h00m",
+        ),
+    ];
+    let forbid = json!({
+        "spec": {"concurrencyPolicy": "Forbid", "schedule": "0 * * * *"},
+        "status": {"lastScheduleTime": today, "active": [active(today)]},
+    });
+    let replace = json!({
+        "metadata": {"creationTimestamp": "2026-11-21T12:00:00Z"},
+        "spec": {"concurrencyPolicy": "Replace"},
+        "status": {"lastScheduleTime": today, "active": [active(today)]},
+    });
+    for (sentence, change, doing, line) in rows {
+        let mut object = json!({
+            "metadata": {
+                "name": name_of(today), "namespace": "shop", "uid": name_of(today), "resourceVersion": "1",
+                "creationTimestamp": today,
+                "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": today},
+                "ownerReferences": [
+                    {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "cj", "controller": true}
+                ],
+            },
+        });
+        merge_patch(&mut object, &change);
+        let job = Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap());
+        let told = explained(&forbid, vec![Arc::clone(&job)], NOW);
+        let name = name_of(today);
+        let blocked = format!("It is blocked: Job {name} {doing}, and concurrencyPolicy is Forbid.");
+        assert!(told.why.starts_with(&blocked), "{sentence}: {}", told.why);
+        assert_eq!(told.since().unwrap(), format!("blocked for 7h00m by {name}, which {doing}"), "{sentence}");
+        assert_eq!(told.last_run.as_ref().unwrap().outcome, doing, "{sentence}");
+        let lines = told.lines();
+        let (label, text) = line.split_once(' ').unwrap();
+        let is_line = |shown: &&String| shown.starts_with(label) && shown.ends_with(&format!("{name}, {text}"));
+        assert_eq!(lines.iter().filter(is_line).count(), 1, "{sentence}: {lines:#?}");
+        // Nothing else says that it runs.
+        let text = explained(&replace, vec![job], NOW).lines().join("\n");
+        assert_eq!(text.contains("running for"), doing.contains("running"), "{sentence}: {text}");
+    }
+}
+
+/// Whether the schedule has started a run, the Jobs that it did not start, and the line about the last run.
+type Unscheduled<'a> = (&'a str, bool, Vec<Arc<Job>>, &'a str);
+
+#[test]
+fn run_by_hand_is_told_where_the_schedule_has_started_none() {
+    let made = |name: &str, at: &str, end: Option<&str>| {
+        let made = Job { scheduled_timestamp: None, ..Job::clone(&job(at, "cj", end)) };
+        Job { name: crate::api::ObjectName { name: name.into(), ..made.name.clone() }, ..made }
+    };
+    let [early, late] = ["2026-11-22T03:00:00Z", "2026-11-22T07:00:00Z"];
+    let by_hand = || Arc::new(made("nightly-manual-x", late, Some("Failed")));
+    let backfilled = || Arc::new(Job { of_backfill: true, ..made("nightly-29921880", late, None) });
+    let rows: [Unscheduled<'_>; 5] = [
+        ("nothing", false, vec![], "Last run: never"),
+        (
+            "by hand",
+            false,
+            vec![Arc::new(made("first", early, None)), by_hand()],
+            "Last run: never by schedule; by hand Sun 2026-11-22 07:00:00 +00:00, 3h00m ago: nightly-manual-x failed",
+        ),
+        (
+            "by a backfill",
+            false,
+            vec![backfilled()],
+            "Last run: never by schedule; by a backfill Sun 2026-11-22 07:00:00 +00:00, 3h00m ago: nightly-29921880 has been running for \
+             3h00m",
+        ),
+        (
+            "of another CronJob",
+            false,
+            vec![Arc::new(Job { controller: None, ..Job::clone(&by_hand()) })],
+            "Last run: never",
+        ),
+        (
+            "by the schedule, too",
+            true,
+            vec![by_hand()],
+            "Last run: Sun 2026-11-22 02:00:00 +00:00, 8h00m ago: nightly-29921880 no longer exists",
+        ),
+    ];
+    for (sentence, is_scheduled, jobs, want) in rows {
+        let last = if is_scheduled { json!("2026-11-22T02:00:00Z") } else { Value::Null };
+        let change = json!({
+            "metadata": {"creationTimestamp": "2026-11-22T02:30:00Z"}, "status": {"lastScheduleTime": last},
+        });
+        let told = explained(&change, jobs, NOW);
+        let lines = told.lines().into_iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let line = lines.filter(|line| line.starts_with("Last run:")).collect::<Vec<_>>();
+        assert_eq!(line, [want], "{sentence}");
+    }
+}
+
+/// Since when the next run is late, of a CronJob of each hour whose last run is eight hours old and is the only Job.
+#[test]
+fn only_a_run_that_still_starts_is_late() {
+    let today = "2026-11-22T02:00:00Z";
+    let with = |annotation: Option<(&str, &str)>, spec: Value| {
+        let annotations: Value = annotation
+            .map(|(name, value)| json!({ format!("cronjob-controller.dev/{name}"): value }))
+            .unwrap_or_default();
+        merged(
+            json!({
+                "metadata": {"annotations": annotations}, "spec": {"schedule": "0 * * * *", "concurrencyPolicy": "Forbid"},
+                "status": {"lastScheduleTime": today, "active": [active(today)]},
+            }),
+            &json!({ "spec": spec }),
+        )
+    };
+    let now = "2026-11-22T10:00:30Z";
+    let rows = [
+        (
+            "blocked, and all but the newest are skipped",
+            with(None, json!({})),
+            State::Blocked,
+            Some("2026-11-22T10:00:00Z"),
+        ),
+        (
+            "blocked, with a backlog of two",
+            with(Some(("backlog", "2")), json!({})),
+            State::Blocked,
+            Some("2026-11-22T09:00:00Z"),
+        ),
+        (
+            "blocked, and each slot is skipped before the blocker ends",
+            with(None, json!({"startingDeadlineSeconds": 10})),
+            State::Blocked,
+            None,
+        ),
+        (
+            "over its stuck-after",
+            with(Some(("stuck-after", "1h")), json!({})),
+            State::RunStuck,
+            Some("2026-11-22T10:00:00Z"),
+        ),
+    ];
+    for (sentence, change, state, want) in rows {
+        let told = explained(&change, vec![job(today, "cj", None)], now);
+        assert_eq!((told.state, told.late_since), (state, want.map(instant)), "{sentence}: {}", told.why);
+        assert!(told.since().is_some(), "{sentence}");
+    }
+    let missed = json!({"spec": {"schedule": "0 * * * *", "startingDeadlineSeconds": 20}, "status": {"lastScheduleTime": today}});
+    let told = explained(&missed, vec![], now);
+    let since = told.since();
+    assert_eq!((told.state, told.late_since), (State::Missed, None), "{}", told.why);
+    assert_eq!(since.as_deref(), Some("missed its runs for 7h00m"));
+    let overdue = json!({"spec": {"schedule": "0 * * * *"}, "status": {"lastScheduleTime": "2026-11-22T08:00:00Z"}});
+    let told = explained(&overdue, vec![], now);
+    assert_eq!((told.state, told.late_since), (State::Overdue, Some(instant("2026-11-22T09:00:00Z"))), "{}", told.why);
+}
+
 /// What a state is ended by, as `explain NAME` and the page say it.
 #[test]
 fn each_state_that_needs_attention_names_one_command() {
@@ -1343,7 +1554,7 @@ fn each_state_that_needs_attention_names_one_command() {
             json!({}),
             vec![job(today, "cj", Some("Failed"))],
             State::Failing,
-            Some("kubectl create job -n shop nightly-manual --from=cronjob/nightly"),
+            Some("kubectl cronjob trigger -n shop nightly"),
         ),
         (
             "blocked",
@@ -1459,7 +1670,19 @@ fn runs_of_which_more_are_unfinished_at_each_start_pile_up() {
         assert!(remedy.what.contains(what), "{schedule}: {}", remedy.what);
     }
     let told = explained(&minutely(&json!({})), running(40..60), "2026-11-22T10:00:05Z");
-    assert!(told.why.contains("21 Jobs have not ended, and at each of the last more than 19 starts"), "{}", told.why);
+    let lines = told.lines();
+    let shown: Vec<&str> = lines.iter().filter(|line| line.contains("nightly-299223")).map(|line| &**line).collect();
+    let label = lines.iter().filter(|line| line.starts_with("Running:")).count();
+    let more = lines.iter().find(|line| line.trim() == "and 16 more");
+    assert!(
+        label == 5 && more.is_some() && shown.iter().any(|line| line.contains("-29922340, for 20m05s")),
+        "{lines:#?}"
+    );
+    assert!(
+        told.why.contains("21 Jobs have not ended, and at each of at least the last 20 starts there were more"),
+        "{}",
+        told.why
+    );
     let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
     assert_eq!(remedy.as_deref(), Some("kubectl edit cronjob -n shop nightly"));
     let last = merged(minutely(&json!({})), &json!({"status": {"lastSuccessfulTime": "2026-11-22T09:30:00Z"}}));

@@ -2,10 +2,13 @@
 //!
 //! Guarantee: the answer comes first, then the facts, why it failed and what ends that, then further remarks. Pure.
 
-use super::Explanation;
 use super::remedy::Remedy;
+use super::{Explanation, LastRun};
 use crate::cli::output::{MOMENT, Report, stretch};
 use crate::terminal;
+
+/// So many unfinished Jobs are named, the oldest.
+const MOST_NAMED: usize = 5;
 
 impl Report for Explanation {
     fn lines(&self) -> Vec<String> {
@@ -41,23 +44,35 @@ impl Report for Explanation {
 impl Explanation {
     fn facts(&self) -> Vec<[String; 2]> {
         let mut facts = Vec::new();
-        let mut fact = |name: &str, text: String| facts.push([format!("{name}:"), text]);
+        let label = |name: &str| if name.is_empty() { String::new() } else { format!("{name}:") };
+        let mut fact = |name: &str, text: String| facts.push([label(name), text]);
+        let ago = |run: &LastRun| {
+            let ago = stretch(self.now - run.time.to_utc());
+            format!("{}, {ago} ago", run.time.format(MOMENT))
+        };
         let zone = self.time_zone.map(|zone| format!(" in {zone}")).unwrap_or_default();
         fact("Schedule", format!("{}{zone}", self.schedule));
         fact(
             "Last run",
-            self.last_run.as_ref().map_or("never".to_owned(), |run| {
-                let ago = stretch(self.now - run.time.to_utc());
-                format!("{}, {ago} ago: {} {}", run.time.format(MOMENT), run.job, run.outcome)
-            }),
+            match (&self.last_run, &self.unscheduled_run) {
+                (Some(run), _) => format!("{}: {} {}", ago(run), run.job, run.outcome),
+                (None, Some(run)) => {
+                    let by = if run.of_backfill { "a backfill" } else { "hand" };
+                    format!("never by schedule; by {by} {}: {} {}", ago(run), run.job, run.outcome)
+                }
+                (None, None) => "never".to_owned(),
+            },
         );
         if let Some(time) = self.last_successful_time {
             fact("Last success", format!("{}, {} ago", time.format(MOMENT), stretch(self.now - time.to_utc())));
         }
-        for active in &self.active {
-            let since = stretch(self.now - active.since.to_utc());
-            let state = if active.awaits_start { "not started for" } else { "for" };
-            fact("Running", format!("{}, {state} {since}", active.name));
+        for active in self.active.iter().take(MOST_NAMED) {
+            let name = if active.runs { "Running" } else { "Waiting" };
+            fact(name, format!("{}, {}", active.name, active.in_short));
+        }
+        let more = self.active.len().saturating_sub(MOST_NAMED);
+        if more > 0 {
+            fact("", format!("and {more} more"));
         }
         fact(
             "Next run",

@@ -16,11 +16,26 @@ fn containers_that_failed_are_named_or_why_they_are_not_known() {
             "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
         }]},
     });
+    let init = json!({
+        "metadata": {"name": "p", "namespace": "shop"},
+        "status": {"initContainerStatuses": [{
+            "name": "fetch", "image": "i", "imageID": "", "ready": false, "restartCount": 1,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 2}},
+        }]},
+    });
     let rows = [
         (
             "a Pod",
             Ok(vec![serde_json::from_value(pod).unwrap()]),
             &["  Pod p, container main: OOMKilled, exit code 137", "  kubectl logs -n shop p -c main --context=b"][..],
+        ),
+        (
+            "an init container that ended before",
+            Ok(vec![serde_json::from_value(init).unwrap()]),
+            &[
+                "  Pod p, init container fetch: Error, exit code 2",
+                "  kubectl logs -n shop p -c fetch --previous --context=b",
+            ],
         ),
         ("none", Ok(vec![]), &["  None of its failed Pods exists any more."]),
         (

@@ -115,6 +115,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     );
     let json: serde_json::Value = serde_json::from_str(&render(&findings, Format::Json)).unwrap();
     assert_eq!(json["findings"][0]["failure"]["containers"][0]["exitCode"], 3);
+    assert_eq!((&json["cronJobCount"], &json["cronJobs"]), (&json!(3), &json!(null)), "a list elsewhere");
     let other = find_with(&client, &scope, Some("other"), &flags, instant("2026-11-19T10:00:00Z")).await.unwrap();
     assert_eq!(other.lines(), ["Nothing needs attention: 1 CronJob, 1 suspended, frozen or being deleted."]);
 }

@@ -76,7 +76,7 @@ async fn freeze_writes_the_annotations_and_says_what_it_holds() {
     let want = |verb: &str, held: &str| {
         format!(
             "Namespace shop {verb} frozen until Sun 2026-12-20 00:00:00 +00:00: \"release week\".\n\
-             Of 1 CronJob, these runs {held}:\n  moved: 5 runs, the first of 2026-12-18T18:00:00Z\n\
+             Of 1 CronJob, these runs {held}:\n  moved: 5 runs, the first of Fri 2026-12-18 18:00:00 +00:00\n\
              Not frozen, because the in-tree controller runs them: reverted.\n\
              Frozen only if this controller runs them, which nothing shows: plain."
         )
@@ -86,15 +86,140 @@ async fn freeze_writes_the_annotations_and_says_what_it_holds() {
     assert_eq!(annotations(&client, "shop").await, [Value::Null, Value::Null], "nothing was written");
     assert_eq!(set(&client, Some("shop"), &request, NOW).await, (want("is", "are frozen"), true));
     assert_eq!(annotations(&client, "shop").await, [json!(until), json!("release week")]);
-    let shorter = freeze(Until::In(TimeDelta::minutes(90)), None);
-    let (text, _) = set(&client, Some("shop"), &shorter, NOW).await;
+    set(&client, Some("shop"), &thaw(), NOW).await;
+    let short = freeze(Until::In(TimeDelta::minutes(90)), None);
+    let (text, _) = set(&client, Some("shop"), &short, "2026-12-18T12:00:05Z").await;
     let first = text.lines().next().unwrap();
-    assert_eq!(
-        first,
-        "Namespace shop is frozen until Fri 2026-12-18 13:30:01 +00:00. Before, it was frozen until Sun 2026-12-20 00:00:00 +00:00."
-    );
-    assert_eq!(annotations(&client, "shop").await, [json!("2026-12-18T13:30:01Z"), Value::Null]);
+    assert_eq!(first, "Namespace shop is frozen until Fri 2026-12-18 13:30:05 +00:00.");
+    assert_eq!(annotations(&client, "shop").await, [json!("2026-12-18T13:30:05Z"), Value::Null]);
     assert!(text.contains("No run of its 1 CronJob is due until then."), "{text}");
+}
+
+/// A case, the annotations of the Namespace, a reason; what is said of a freeze until the twentieth, and the annotations after it, if it
+/// succeeds.
+type Over<'a> = (&'a str, Value, Option<&'a str>, &'a [&'a str], Option<[Value; 2]>);
+
+#[tokio::test]
+async fn freeze_over_another_ends_it_no_sooner_and_says_what_it_replaces() {
+    let end = "2026-12-20T00:00:00Z";
+    let [old, new] = [json!("release week"), json!("audit")];
+    let rows: [Over<'_>; 9] = [
+        (
+            "a later end stays",
+            json!({NOT_BEFORE: "2026-12-24T00:00:00Z", REASON: "release week"}),
+            Some("audit"),
+            &[
+                "Namespace shop is not changed: it is already frozen until Thu 2026-12-24 00:00:00 +00:00: \"release week\". Thaw it first \
+               to end that sooner.",
+            ],
+            None,
+        ),
+        (
+            "also beside dates that cannot be read",
+            json!({NOT_BEFORE: "2026-12-24T00:00:00Z", EXCLUDE: "Blursday"}),
+            None,
+            &[
+                "Namespace shop is not changed: it is already frozen until Thu 2026-12-24 00:00:00 +00:00. Thaw it first to end that sooner.",
+            ],
+            None,
+        ),
+        (
+            "an earlier end, and its reason stays",
+            json!({NOT_BEFORE: "2026-12-19T00:00:00Z", REASON: "release week"}),
+            None,
+            &[
+                "Namespace shop is frozen until Sun 2026-12-20 00:00:00 +00:00: \"release week\". Before, it was frozen until Sat 2026-12-19 \
+               00:00:00 +00:00.",
+            ],
+            Some([json!(end), old.clone()]),
+        ),
+        (
+            "an earlier end, and another reason",
+            json!({NOT_BEFORE: "2026-12-19T00:00:00Z", REASON: "release week"}),
+            Some("audit"),
+            &[
+                "Namespace shop is frozen until Sun 2026-12-20 00:00:00 +00:00: \"audit\". Before, it was frozen until Sat 2026-12-19 \
+               00:00:00 +00:00: \"release week\".",
+            ],
+            Some([json!(end), new.clone()]),
+        ),
+        (
+            "the same",
+            json!({NOT_BEFORE: end, REASON: "release week"}),
+            None,
+            &["Namespace shop is frozen until Sun 2026-12-20 00:00:00 +00:00: \"release week\"."],
+            Some([json!(end), old.clone()]),
+        ),
+        (
+            "a freeze that is over, and its reason goes",
+            json!({NOT_BEFORE: "2026-12-01T00:00:00Z", REASON: "release week"}),
+            None,
+            &["Namespace shop is frozen until Sun 2026-12-20 00:00:00 +00:00."],
+            Some([json!(end), Value::Null]),
+        ),
+        (
+            "dates keep their reason",
+            json!({EXCLUDE: "Sun", REASON: "release week"}),
+            None,
+            &["Namespace shop is frozen until Sun 2026-12-20 00:00:00 +00:00: \"release week\"."],
+            Some([json!(end), old.clone()]),
+        ),
+        (
+            "a reason in the place of that of dates",
+            json!({EXCLUDE: "Sun", REASON: "release week"}),
+            Some("audit"),
+            &[
+                "Namespace shop is frozen until Sun 2026-12-20 00:00:00 +00:00: \"audit\". Before, it had this reason: \"release week\".",
+            ],
+            Some([json!(end), new]),
+        ),
+        (
+            "a bound that cannot be read",
+            json!({NOT_BEFORE: "soon", REASON: "release week"}),
+            None,
+            &[
+                "Namespace shop is frozen until Sun 2026-12-20 00:00:00 +00:00: \"release week\".",
+                "Before, all its CronJobs were held by what cannot be read: cronjob-controller.dev/not-before: \"soon\".",
+            ],
+            Some([json!(end), old]),
+        ),
+    ];
+    for (sentence, before, reason, want, after) in rows {
+        let client = world().await;
+        let before = json!({"metadata": {"annotations": before}});
+        cluster::try_patch(&client, "/api/v1/namespaces/shop", &before).await.unwrap();
+        let annotated = annotations(&client, "shop").await;
+        let (text, is_good) = set(&client, Some("shop"), &freeze(at(end), reason), NOW).await;
+        assert_eq!(is_good, after.is_some(), "{sentence}: {text}");
+        for (line, want) in text.lines().zip(want) {
+            assert!(line.starts_with(want), "{sentence}: {line}");
+        }
+        let first = text.lines().next().unwrap();
+        assert_eq!(first, want[0], "{sentence}");
+        assert_eq!(annotations(&client, "shop").await, after.unwrap_or(annotated), "{sentence}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_thaw_replaces_is_said() {
+    let client = world().await;
+    let before = json!({"metadata": {"annotations": {NOT_BEFORE: "soon", EXCLUDE: "Blursday"}}});
+    cluster::try_patch(&client, "/api/v1/namespaces/shop", &before).await.unwrap();
+    let (text, is_good) = set(&client, Some("shop"), &thaw(), NOW).await;
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(!is_good && lines[0].contains("cronjob-controller.dev/exclude"), "{text}");
+    assert!(lines[1].contains("cronjob-controller.dev/not-before: \"soon\""), "{text}");
+}
+
+#[tokio::test]
+async fn times_of_a_freeze_are_in_one_zone() {
+    let client = world().await;
+    let flags = ControllerFlags { zone: Zone::load("Asia/Tokyo", Zone::UTC).unwrap(), ..ControllerFlags::default() };
+    let (request, now) = (freeze(at("2026-12-20T00:00:00Z"), None), (instant(NOW), Instant::now()));
+    let done = set_frozen_with(&client, ControllerKind::CronJob, Some("shop"), &request, &flags, now).await.unwrap();
+    let text = done.lines().join("\n");
+    assert!(text.contains("until Sun 2026-12-20 09:00:00 +09:00"), "{text}");
+    assert!(text.contains("the first of Sat 2026-12-19 00:00:00 +09:00"), "{text}");
 }
 
 /// A case, the annotations of the Namespace, a change of the CronJob, its Jobs by the day of their slots; the first run that a freeze
@@ -148,7 +273,7 @@ fn freeze_counts_what_waits_and_leaves_out_dates() {
         let frozen = request.frozen(&request.plan(&found, &flags, now), &found, &all, &flags, now);
         let held = &frozen.held[0];
         let first = (!first.is_empty()).then(|| instant(&format!("2026-11-{first}T02:00:00Z")));
-        assert_eq!((held.runs, held.first), (runs, first), "{sentence}");
+        assert_eq!((held.runs, held.first.map(|first| first.to_utc())), (runs, first), "{sentence}");
     }
 }
 
@@ -159,7 +284,12 @@ async fn thaw_sets_the_bound_to_the_present_second() {
     assert_eq!(annotations(&client, "shop").await, [Value::Null, Value::Null]);
     let rows = [
         ("a freeze", json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "x"}), Value::Null, ""),
-        ("a bound that cannot be read, and its reason", json!({NOT_BEFORE: "soon", REASON: "x"}), Value::Null, ""),
+        (
+            "a bound that cannot be read, and its reason",
+            json!({NOT_BEFORE: "soon", REASON: "x"}),
+            Value::Null,
+            "\nBefore, all its CronJobs were held by what cannot be read: cronjob-controller.dev/not-before: \"soon\".",
+        ),
         (
             "dates stay, with their reason",
             json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "two  words", EXCLUDE: "Sun"}),
@@ -170,7 +300,8 @@ async fn thaw_sets_the_bound_to_the_present_second() {
             "dates beside a bound that cannot be read",
             json!({NOT_BEFORE: "soon", REASON: "closed", EXCLUDE: "Sun"}),
             json!("closed"),
-            " cronjob-controller.dev/exclude (Sun) goes on to hold.",
+            " cronjob-controller.dev/exclude (Sun) goes on to hold.\nBefore, all its CronJobs were held by what cannot be \
+             read: cronjob-controller.dev/not-before: \"soon\".",
         ),
     ];
     for (sentence, before, reason, more) in rows {
@@ -255,7 +386,7 @@ async fn freeze_holds_the_cron_jobs_of_every_kind() {
         let done = set_frozen_with(client, kind, Some("default"), &freeze, &flags, now).await;
         done.unwrap().lines().split_off(1)
     };
-    let runs = "2 runs, the first of 2026-12-18T18:00:00Z";
+    let runs = "2 runs, the first of Fri 2026-12-18 18:00:00 +00:00";
     let rows = [
         (ControllerKind::CronJob, "  same: ", "  CronJob.batch.tutorial.kubebuilder.io/same: "),
         (ControllerKind::Tutorial, "  CronJob.batch/same: ", "  same: "),
@@ -324,8 +455,8 @@ async fn bound_of_a_thaw_is_the_time_of_its_write() {
         ("a thaw", thaw(), "2026-12-18T12:00:21Z"),
         (
             "the end of a freeze is the same everywhere",
-            freeze(Until::In(TimeDelta::hours(1)), None),
-            "2026-12-18T13:00:01Z",
+            freeze(Until::In(TimeDelta::days(30)), None),
+            "2027-01-17T12:00:01Z",
         ),
     ];
     for (sentence, request, want) in rows {
@@ -345,7 +476,8 @@ async fn namespaces_are_chosen_by_labels_or_are_all() {
     let client = world().await;
     let by_label =
         |value: &str| Request { selector: Some(format!("team={value}")), ..freeze(at("2027-01-01T00:00:00Z"), None) };
-    assert_eq!(set(&client, None, &by_label("none"), NOW).await.0, "There is no such Namespace.");
+    let none = set(&client, None, &by_label("none"), NOW).await;
+    assert_eq!(none, ("No Namespace matches team=none.".to_owned(), false));
     set(&client, None, &Request { selector: Some("team".to_owned()), ..freeze(at("2027-01-01T00:00:00Z"), None) }, NOW)
         .await;
     assert_eq!(annotations(&client, "default").await[0], Value::Null);

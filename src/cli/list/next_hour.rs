@@ -1,11 +1,11 @@
 //! What runs in the next hour, minute by minute: `list --next-hour`, and the same on the page.
 //!
 //! Guarantees: what becomes of each slot is what [`forecast`](crate::cli::forecast) says. A minute has at most [`MOST`] runs, those that
-//! are held first, and says how many there are. Pure.
+//! are held first, and says how many there are. In the table, slots of a CronJob that are held in the same way are one line. Pure.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::Zone;
@@ -33,6 +33,7 @@ pub(crate) struct NextHour {
     to: DateTime<FixedOffset>,
     time_zone: &'static str,
     /// The CronJobs that have a slot in it.
+    #[serde(rename = "cronJobCount")]
     cron_jobs: usize,
     slots: usize,
     /// The slots that do not start when they are due.
@@ -132,36 +133,75 @@ impl Minute {
         Self { at: zone.at(DateTime::from_timestamp(minute * 60, 0).unwrap_or_default()), slots, held, runs }
     }
 
-    /// Whether in the minute after `before` the same CronJobs start, and all of them do.
-    fn repeats(&self, before: &Self) -> bool {
-        let names = |minute: &Self| minute.runs.iter().map(Run::full_name).collect::<Vec<_>>();
-        let is_whole = self.held + before.held == 0 && self.slots == self.runs.len();
-        is_whole && self.at - before.at == TimeDelta::minutes(1) && names(self) == names(before)
+    /// The runs that start, by name, of those that the answer has.
+    fn starting(&self) -> Vec<String> {
+        self.runs.iter().filter(|run| !run.is_held()).map(Run::full_name).collect()
     }
 
-    /// The lines of the minutes from this one to `last`, which are alike.
-    fn lines(&self, last: &Self) -> Vec<String> {
-        let (clock, end) = (self.at.format("%H:%M").to_string(), last.at.format("%H:%M").to_string());
-        let clock = if clock == end { clock } else { format!("{clock} to {end}") };
-        let starting = self.runs.iter().filter(|run| !run.is_held());
-        let names: Vec<String> = starting.take(NAMED).map(Run::full_name).collect();
-        let more = (self.slots - self.held).saturating_sub(names.len());
+    /// Whether in the minute after `before` the same CronJobs start.
+    fn repeats(&self, before: &Self) -> bool {
+        let is_whole = |minute: &Self| minute.slots == minute.runs.len();
+        let is_next = self.at - before.at == TimeDelta::minutes(1);
+        is_next && is_whole(self) && is_whole(before) && self.starting() == before.starting()
+    }
+
+    /// The line of what starts in the minutes from this one to `last`, which are alike.
+    fn line(&self, last: &Self) -> Option<String> {
+        let clock = clock(self.at, last.at);
+        let starts = self.slots - self.held;
+        let names: Vec<String> = self.starting().into_iter().take(NAMED).collect();
+        let more = starts.saturating_sub(names.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let mut lines = Vec::new();
-        if !names.is_empty() {
-            lines.push(format!("{clock}  {:>3}  {}{more}", self.slots - self.held, names.join(", ")));
+        (!names.is_empty()).then(|| format!("{clock}  {starts:>3}  {}{more}", names.join(", ")))
+    }
+
+    /// How many more are held than the answer has.
+    fn untold(&self) -> usize {
+        self.held.saturating_sub(self.runs.iter().filter(|run| run.is_held()).count())
+    }
+}
+
+fn clock(from: DateTime<FixedOffset>, to: DateTime<FixedOffset>) -> String {
+    let [from, to] = [from, to].map(|at| at.format("%H:%M").to_string());
+    if from == to { from } else { format!("{from} to {to}") }
+}
+
+/// The slots of a CronJob that are held in the same way.
+struct Held {
+    from: DateTime<FixedOffset>,
+    to: DateTime<FixedOffset>,
+    slots: usize,
+    what: String,
+}
+
+impl Held {
+    /// Those of an hour, in the order of their first slots.
+    fn of(minutes: &[Minute]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for minute in minutes {
+            for run in minute.runs.iter().filter(|run| run.is_held()) {
+                let what = match (run.ahead.will, run.ahead.starts) {
+                    (Will::Skip, _) => "skipped".to_owned(),
+                    (_, Some(time)) => {
+                        format!("held until {}", time.with_timezone(minute.at.offset()).format("%H:%M:%S"))
+                    }
+                    (_, None) => "held".to_owned(),
+                };
+                let what = format!("{}: {what}: {}", run.full_name(), run.ahead.why);
+                let place = *places.entry(what.clone()).or_insert(all.len());
+                match all.get_mut(place) {
+                    Some(held) => (held.to, held.slots) = (minute.at, held.slots + 1),
+                    None => all.push(Self { from: minute.at, to: minute.at, slots: 1, what }),
+                }
+            }
         }
-        for run in self.runs.iter().filter(|run| run.is_held()) {
-            let what = match (run.ahead.will, run.ahead.starts) {
-                (Will::Skip, _) => "skipped".to_owned(),
-                (_, Some(time)) => format!("held until {}", time.with_timezone(self.at.offset()).format("%H:%M:%S")),
-                (_, None) => "held".to_owned(),
-            };
-            lines.push(format!("{clock}    -  {}: {what}: {}", run.full_name(), run.ahead.why));
-        }
-        let untold = self.held.saturating_sub(self.runs.iter().filter(|run| run.is_held()).count());
-        lines.extend((untold > 0).then(|| format!("{clock}    -  {untold} more are held")));
-        lines
+        all
+    }
+
+    fn line(&self) -> String {
+        let slots = if self.slots > 1 { format!(" ({})", count(self.slots, "slot")) } else { String::new() };
+        format!("{}    -  {}{slots}", clock(self.from, self.to), self.what)
     }
 }
 
@@ -179,14 +219,19 @@ impl Report for NextHour {
         if !self.minutes.is_empty() {
             lines.push(String::new());
         }
+        let held = Held::of(&self.minutes);
+        let begins = |minute: &Minute| held.iter().filter(|held| held.from == minute.at).collect::<Vec<_>>();
         let mut minutes = self.minutes.iter().peekable();
         while let Some(first) = minutes.next() {
             let mut last = first;
-            while let Some(next) = minutes.next_if(|next| next.repeats(last)) {
+            while let Some(next) = minutes.next_if(|next| next.repeats(last) && begins(next).is_empty()) {
                 last = next;
             }
-            lines.extend(first.lines(last));
+            lines.extend(first.line(last));
+            lines.extend(begins(first).into_iter().map(Held::line));
         }
+        let untold = self.minutes.iter().map(Minute::untold).max().filter(|untold| *untold > 0);
+        lines.extend(untold.map(|untold| format!("In a minute, up to {untold} more are held.")));
         let fullest = self.fullest();
         if !fullest.is_empty() {
             let minute = |minute: &&Minute| format!("{} ({})", minute.at.format("%H:%M"), minute.slots);

@@ -34,6 +34,7 @@ pub(crate) struct Night {
     from: DateTime<FixedOffset>,
     to: DateTime<FixedOffset>,
     time_zone: &'static str,
+    #[serde(rename = "cronJobCount")]
     cron_jobs: usize,
     /// The slots that came.
     slots: usize,

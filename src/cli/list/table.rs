@@ -4,7 +4,7 @@
 //! nothing is lost. Pure.
 
 use crate::cli::explain::Urgency;
-use crate::cli::output::Screen;
+use crate::cli::output::{GAP, Screen, folded, wrapped};
 use crate::terminal::{PlainText, plain};
 
 /// The cells of a CronJob.
@@ -23,8 +23,6 @@ const RUNS: usize = 8;
 const LEFT_OUT: [usize; 3] = [1, 6, 5];
 /// So many slots of a strip are enough, if there is no place for more.
 const SHORT_STRIP: usize = 10;
-/// The space between two columns.
-const GAP: usize = 2;
 /// What the letters of a strip mean.
 const LEGEND: &str = "RUNS, the newest right: \u{2713} succeeded, \u{2717} failed, \u{25cf} running, \u{2013} ran and its Job is gone, \
                       \u{25cb} skipped, ~ waits, > due, ! missed, \u{2016} suspended, * frozen, ? unknown";
@@ -137,35 +135,4 @@ fn cut_inside(name: &str, width: usize) -> String {
     let head: String = name.chars().take(width.saturating_sub(tail + 1)).collect();
     let tail: String = name.chars().skip(length - tail).collect();
     format!("{head}…{tail}")
-}
-
-/// A line as several of at most `width` characters; those after the first are further in.
-pub(super) fn folded(line: &str, width: usize) -> Vec<String> {
-    if line.chars().count() <= width {
-        return vec![line.to_owned()];
-    }
-    let before = line.chars().take_while(|one| *one == ' ').count();
-    let indent = " ".repeat((before + 2 * GAP).min(width / 2));
-    // Between columns there are several spaces, which have no meaning in a line that is folded.
-    let text = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let rest = width.saturating_sub(indent.len());
-    let lines = wrapped(&text, rest);
-    let own =
-        |(at, text): (usize, String)| if at == 0 { " ".repeat(before) + &text } else { format!("{indent}{text}") };
-    lines.into_iter().enumerate().map(own).collect()
-}
-
-/// The words in lines of at most `width` characters; a longer word has a line of its own.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
-            Some(line) => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }

@@ -18,7 +18,7 @@ use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch::Invocation;
 use crate::cli::explain::read::Target;
 use crate::cli::next::cron_jobs::Given;
-use crate::cli::output::Format;
+use crate::cli::output::{Format, moment};
 use crate::cli::trigger::{self, DryRun, Until};
 use crate::options::UsageError;
 use crate::options::go_syntax::parse_duration;
@@ -264,6 +264,17 @@ impl Since {
                 zone.instant(day.and_time(NaiveTime::MIN)).unwrap_or(now)
             }
         }
+    }
+}
+
+impl Since {
+    /// That the time is after `now` in each of these zones, in which it may be meant.
+    pub fn fault(self, mut zones: impl Iterator<Item = Zone>, now: DateTime<Utc>) -> Option<UsageError> {
+        let first = zones.next()?;
+        let is_ahead = |zone| self.time(now, zone) > now;
+        let time = moment(first, self.time(now, first));
+        let fault = || UsageError::one(format!("--since: {time} is in the future; give a time before now"));
+        (is_ahead(first) && zones.all(is_ahead)).then(fault)
     }
 }
 

@@ -283,6 +283,26 @@ fn since_is_a_time_before_now_and_a_local_one_is_in_the_zone_of_the_cron_job() {
     }
 }
 
+#[test]
+fn since_in_the_future_is_refused() {
+    let now = "2026-11-22T10:00:00Z".parse().unwrap();
+    let at = |text| Since::At(given_time(text).unwrap());
+    let both = || vec![zone("Asia/Tokyo"), zone("America/New_York")];
+    let refused = |time: &str| Some(format!("--since: {time} is in the future; give a time before now"));
+    let rows = [
+        ("a past time", at("2026-11-22T09:00:00Z"), vec![Zone::UTC], None),
+        ("now", at("2026-11-22T10:00:00Z"), vec![Zone::UTC], None),
+        ("a future time", at("2026-11-22T10:00:01Z"), vec![Zone::UTC], refused("Sun 2026-11-22 10:00:01 +00:00")),
+        ("a future time in each zone", at("2026-11-23"), both(), refused("Mon 2026-11-23 00:00:00 +09:00")),
+        ("one that has come in one of them", at("2026-11-22T10:00"), both(), None),
+        ("today", Since::Day(0), both(), None),
+        ("a duration", Since::Ago(TimeDelta::hours(6)), both(), None),
+    ];
+    for (sentence, since, zones, want) in rows {
+        assert_eq!(since.fault(zones.into_iter(), now).map(|fault| fault.to_string()), want, "{sentence}");
+    }
+}
+
 #[cfg(feature = "dev")]
 #[test]
 fn next_of_files_has_its_own_defaults_and_refuses_a_schedule() {

@@ -225,7 +225,13 @@ fn pod_that_does_not_start_is_told_with_the_event_that_says_why() {
             Some(NOW),
             Some("Pod p, no scheduler has given it a node, for 5m00s, and no Event says why."),
         ),
-        ("an init container runs", since("2026-11-21T02:00:00Z", &init), vec![], Some(NOW), None),
+        (
+            "an init container runs, and nothing says since when",
+            since("2026-11-21T02:00:00Z", &init),
+            vec![],
+            Some(NOW),
+            None,
+        ),
         ("it runs", pod("p", "Running", &json!({})), vec![mount], Some(NOW), None),
     ];
     for (sentence, pod, events, now, want) in rows {
@@ -244,6 +250,92 @@ fn pod_that_does_not_start_is_told_with_the_event_that_says_why() {
         assert_eq!(got.as_ref().map(|got| &*got.why), want, "{sentence}");
         let command = want.map(|_| "kubectl describe -n shop pod p --context=a".to_owned());
         assert_eq!(got.map(|got| got.with_flags(" --context=a").command), command, "{sentence}");
+    }
+}
+
+/// A sentence, the init containers and the others, the time; why, and the command.
+type Container<'a> = (&'a str, Value, Value, Option<&'a str>, Option<(&'a str, &'a str)>);
+
+#[test]
+fn container_that_starts_again_and_init_container_are_told_with_their_logs() {
+    let crashed = json!({
+        "name": "fetch", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}},
+        "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+    });
+    let unpulled = json!({"name": "fetch", "state": {"waiting": {"reason": "ErrImagePull"}}});
+    let init = |started: &str| json!({"name": "fetch", "state": {"running": {"startedAt": started}}});
+    let proxy = json!({"name": "proxy", "state": {"running": {"startedAt": "2026-11-21T01:00:00Z"}}});
+    let main = json!({"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}});
+    let rows: [Container<'_>; 8] = [
+        (
+            "a container that starts again and again",
+            json!([]),
+            json!([crashed]),
+            None,
+            Some((
+                "Pod p, container fetch waits: CrashLoopBackOff: back-off 5m0s. Before, it ended: OOMKilled, exit code 137.",
+                "kubectl logs -n shop p -c fetch --previous",
+            )),
+        ),
+        (
+            "an init container that does",
+            json!([crashed]),
+            json!([main]),
+            None,
+            Some((
+                "Pod p, init container fetch waits: CrashLoopBackOff: back-off 5m0s. Before, it ended: OOMKilled, exit code 137.",
+                "kubectl logs -n shop p -c fetch --previous",
+            )),
+        ),
+        (
+            "an init container without its image",
+            json!([unpulled]),
+            json!([main]),
+            None,
+            Some(("Pod p, init container fetch waits: ErrImagePull.", "kubectl describe -n shop pod p")),
+        ),
+        (
+            "an init container that runs",
+            json!([init("2026-11-21T02:00:00Z")]),
+            json!([main]),
+            Some(NOW),
+            Some((
+                "Pod p: init container fetch has been running for 5m00s, and its containers wait for that to end.",
+                "kubectl logs -n shop p -c fetch",
+            )),
+        ),
+        (
+            "beside a sidecar",
+            json!([proxy, init("2026-11-21T02:00:00Z")]),
+            json!([main]),
+            Some(NOW),
+            Some((
+                "Pod p: init container fetch has been running for 5m00s, and its containers wait for that to end.",
+                "kubectl logs -n shop p -c fetch",
+            )),
+        ),
+        ("a sidecar alone", json!([proxy]), json!([main]), Some(NOW), None),
+        ("it has just begun", json!([init("2026-11-21T02:04:30Z")]), json!([main]), Some(NOW), None),
+        ("the time is not known", json!([init("2026-11-21T02:00:00Z")]), json!([main]), None, None),
+    ];
+    for (sentence, init, mains, now, want) in rows {
+        let whole = |status: &Value| {
+            let mut whole = json!({"image": "i", "imageID": "", "ready": false, "restartCount": 0});
+            merge_patch(&mut whole, status);
+            whole
+        };
+        let all = |statuses: &Value| statuses.as_array().unwrap().iter().map(whole).collect::<Vec<_>>();
+        let pod = pod(
+            "p",
+            "Pending",
+            &json!({
+                "spec": {"containers": [], "initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "fetch"}]},
+                "status": {"initContainerStatuses": all(&init), "containerStatuses": all(&mains)},
+            }),
+        );
+        let late = Late { events: Vec::new(), warnings: Vec::new(), now: now.map(instant) };
+        let got = Unfinished::of("job", &with_pods(job(&json!({})), vec![pod]), Some(&late));
+        assert_eq!(got.as_ref().map(|got| (&*got.why, &*got.command)), want, "{sentence}");
     }
 }
 

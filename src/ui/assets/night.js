@@ -25,7 +25,7 @@ function LastNight({ value, state, change }) {
   const { slots, started, unknown, cut } = value;
   return html`<section class="last-night" aria-label="Last night">
     <h2>Last night <small>${brief(Date.parse(value.from), state.zone)} to ${brief(Date.parse(value.to), state.zone)}, ${value.timeZone}</small></h2>
-    <p>${count(slots, 'slot')} of ${count(value.cronJobs, 'CronJob')}: <b>${started.toLocaleString('en-US')}</b> started${unknown > 0 ? `, ${unknown.toLocaleString('en-US')} not known any more` : ''}.
+    <p>${count(slots, 'slot')} of ${count(value.cronJobCount, 'CronJob')}: <b>${started.toLocaleString('en-US')}</b> started${unknown > 0 ? `, ${unknown.toLocaleString('en-US')} not known any more` : ''}.
       ${cut > 0 && ` Of ${count(cut, 'CronJob')}, only the newest slots are counted.`}</p>
     <div class="lists">${LISTS.map(([name, title]) => html`<${List} key=${name} name=${name} title=${title} part=${value[name]} state=${state} change=${change} />`)}</div>
   </section>`;
@@ -58,7 +58,7 @@ function NextHour({ value, state, change }) {
   const show = (at) => ({ onClick: () => change({ view: 'heat', day: isoDay(at, state.zone), minute: new Date(at).toISOString(), show: 'starts' }) });
   return html`<section class="next-hour" aria-label="The next hour">
     <h2>The next hour <small>${clock(Date.parse(value.from), state.zone)} to ${clock(Date.parse(value.to), state.zone)}, ${value.timeZone}</small></h2>
-    <p>${count(value.slots, 'slot')} of ${count(value.cronJobs, 'CronJob')}${value.held > 0 ? html`, <b class="hold">${value.held}</b> held or skipped` : ''}.
+    <p>${count(value.slots, 'slot')} of ${count(value.cronJobCount, 'CronJob')}${value.held > 0 ? html`, <b class="hold">${value.held}</b> held or skipped` : ''}.
       ${fullest.length > 0 && html` The fullest minutes: ${fullest.map(({ at, slots }, i) => html`${i > 0 && ', '}<button type="button" class="copy" ...${show(Date.parse(at))}>${clock(Date.parse(at), state.zone)} with ${slots}</button>`)}.`}</p>
     <${Bars} value=${value} state=${state} />
     <ol class="minutes">${value.minutes.map((minute) => {

@@ -170,10 +170,7 @@ async fn eight_questions_of_an_operator_have_the_same_answers_on_the_page_and_in
             "what do I run",
             "cronjob?namespace=payments&name=charge-cards",
             fleet.explained("charge-cards").await,
-            &[
-                "kubectl logs -n payments charge-cards-",
-                "kubectl create job -n payments charge-cards-manual --from=cronjob/charge-cards",
-            ],
+            &["kubectl logs -n payments charge-cards-", " trigger -n payments charge-cards"],
         ),
         (
             "what do I run for one that is blocked",

@@ -38,13 +38,34 @@ fn minutes_have_their_slots_those_that_are_held_first() {
                 .to_owned(),
             String::new(),
             "10:30    8  shop/c-0, shop/c-1, shop/c-2, shop/c-3, shop/c-4 and 3 more".to_owned(),
-            format!("10:30    -  shop/nightly: held: {why}"),
+            format!("10:30 to 11:00    -  shop/nightly: held: {why} (2 slots)"),
             "10:45    1  shop/alone".to_owned(),
-            format!("11:00    -  shop/nightly: held: {why}"),
             String::new(),
             "The fullest minutes: 10:30 (9).".to_owned(),
         ]
     );
+}
+
+#[test]
+fn cron_job_that_is_blocked_is_one_line_beside_those_that_start() {
+    let slot = "2026-11-22T10:00:00Z";
+    let active = json!([{"kind": "Job", "name": name_of(slot), "namespace": "shop", "uid": name_of(slot)}]);
+    let change = json!({
+        "spec": {"schedule": "* * * * *", "concurrencyPolicy": "Forbid"},
+        "status": {"lastScheduleTime": slot, "active": active},
+    });
+    let blocked = Known { facts: facts(&change, vec![job(slot, "cj", None)]), events: Vec::new() };
+    let all = vec![blocked, known("each", "* * * * *", json!({})), known("late", "30 10 * * *", json!({}))];
+    let lines = NextHour::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T10:00:30Z")).lines();
+    let why =
+        format!("{} has to end first, and nothing says when it does (concurrencyPolicy is Forbid)", name_of(slot));
+    let want = [
+        "10:01 to 10:29    1  shop/each".to_owned(),
+        format!("10:01 to 11:00    -  shop/nightly: held: {why} (60 slots)"),
+        "10:30    2  shop/each, shop/late".to_owned(),
+        "10:31 to 11:00    1  shop/each".to_owned(),
+    ];
+    assert_eq!(lines[2..lines.len() - 2], want);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn each_list_has_a_cron_job_once_and_the_worst_first() {
         lines.iter().any(|line| line == "FAILED: 2 CronJobs") && lines.iter().any(|line| line == "LATE: none"),
         "{lines:#?}"
     );
-    let text = crate::cli::list::fitting(
+    let text = crate::cli::output::fitting(
         &night,
         crate::cli::output::Format::Table,
         Some(crate::cli::output::Screen { width: 60, colour: false }),
