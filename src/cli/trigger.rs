@@ -23,6 +23,7 @@ use super::{Answer, CliError};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::job_changes::{Container, JobChanges};
 use crate::api::job_template::manual_job;
+use crate::api::policy::MAX_CONCURRENT;
 use crate::api::{ControllerKind, Interner, Object as _};
 use crate::terminal::PlainText;
 
@@ -189,12 +190,19 @@ fn held(cron_job: &CronJob, now: DateTime<Utc>) -> String {
 }
 
 /// What the Job means for the next run.
-fn consequence(cron_job: &CronJob) -> &'static str {
-    match cron_job.spec.concurrency_policy {
-        ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown => "",
-        _ if !cron_job.controller_kind.every_child_is_active => "",
-        ConcurrencyPolicy::Forbid => " While it runs, no further run starts (concurrencyPolicy: Forbid).",
-        ConcurrencyPolicy::Replace => " The next run deletes it if it still runs (concurrencyPolicy: Replace).",
+fn consequence(cron_job: &CronJob) -> String {
+    let limits = cron_job.limits();
+    let is_active = cron_job.controller_kind.every_child_is_active;
+    match (limits.max_concurrent, cron_job.spec.concurrency_policy) {
+        (Some(1), _) => format!(" While it runs, no further run starts ({MAX_CONCURRENT}: 1)."),
+        (Some(most), _) => format!(" It is one of the {most} Jobs that may run at a time ({MAX_CONCURRENT})."),
+        (None, ConcurrencyPolicy::Forbid) if is_active => {
+            " While it runs, no further run starts (concurrencyPolicy: Forbid).".to_owned()
+        }
+        (None, ConcurrencyPolicy::Replace) if is_active || limits.replace_waits => {
+            " The next run deletes it if it still runs (concurrencyPolicy: Replace).".to_owned()
+        }
+        _ => String::new(),
     }
 }
 

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use serde_json::json;
+
 use super::*;
 
 #[test]
@@ -33,6 +35,40 @@ fn a_trace_of_the_command_is_passed_on_if_it_is_one() {
     ];
     for (text, want) in table {
         assert_eq!(is_traceparent(&text), want, "{text}");
+    }
+}
+
+#[test]
+fn what_the_job_means_for_the_next_run_follows_from_the_policies() {
+    const PREFIX: &str = "cronjob-controller.dev";
+    let waits = " While it runs, no further run starts (concurrencyPolicy: Forbid).";
+    let deleted = " The next run deletes it if it still runs (concurrencyPolicy: Replace).";
+    let alone = " While it runs, no further run starts (cronjob-controller.dev/max-concurrent: 1).";
+    let one_of = " It is one of the 2 Jobs that may run at a time (cronjob-controller.dev/max-concurrent).";
+    // batch/v1 counts under Forbid and Replace what the schedule started, the tutorial's CronJob every Job.
+    let table = [
+        ("Allow", "", "", ["", ""]),
+        ("Forbid", "", "", ["", waits]),
+        ("Replace", "", "", ["", deleted]),
+        ("Replace", "replace-waits", "true", [deleted, deleted]),
+        ("Allow", "max-concurrent", "1", [alone, alone]),
+        ("Forbid", "max-concurrent", "2", [one_of, one_of]),
+        ("Forbid", "max-concurrent", "no number", ["", waits]),
+    ];
+    for (policy, annotation, value, want) in table {
+        let annotations =
+            if annotation.is_empty() { json!({}) } else { json!({format!("{PREFIX}/{annotation}"): value}) };
+        let object = json!({
+            "metadata": {"name": "report", "namespace": "default", "uid": "u", "annotations": annotations},
+            "spec": {"schedule": "0 * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": {}}},
+        });
+        for (kind, want) in [ControllerKind::CronJob, ControllerKind::Tutorial].into_iter().zip(want) {
+            let cron_job = CronJob {
+                controller_kind: kind,
+                ..CronJob::decode(&object.to_string(), &Interner::default()).unwrap()
+            };
+            assert_eq!(consequence(&cron_job), want, "{policy} {annotation}={value}, {}", kind.name);
+        }
     }
 }
 
