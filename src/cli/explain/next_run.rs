@@ -38,19 +38,19 @@ impl Case<'_> {
             (true, true) => "has not ended",
             (true, false) => "have not ended",
         };
-        let they = if is_one { "it" } else { "they" };
+        let pronoun = if is_one { "it" } else { "they" };
         let effect = match then.starts() {
             Some((name, _)) if !then.replaced.is_empty() => {
-                format!("deletes {noun} {running} if {they} {still}, and starts {noun} {}", name.name)
+                format!("deletes {noun} {running} if {pronoun} {still}, and starts {noun} {}", name.name)
             }
             Some((name, _)) if running.is_empty() => format!("starts {noun} {}", name.name),
-            Some((name, _)) => format!("starts {noun} {}, beside {running} if {they} {still}", name.name),
+            Some((name, _)) => format!("starts {noun} {}, beside {running} if {pronoun} {still}", name.name),
             None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_) | Skip::MaxConcurrent(_))) => {
                 format!("waits{} if {noun} {running} {still}", self.patience(slot))
             }
             None if !then.replaced.is_empty() => {
                 let gone = if is_one { "it is" } else { "they are" };
-                format!("deletes {noun} {running} if {they} {still}, and starts a {noun} when {gone} gone")
+                format!("deletes {noun} {running} if {pronoun} {still}, and starts a {noun} when {gone} gone")
             }
             None => "starts nothing".to_owned(),
         };
