@@ -14,6 +14,8 @@ use crate::terminal::{self, PlainText, plain};
 
 /// The space between two columns.
 pub(super) const GAP: usize = 2;
+/// The last cell of a row is folded within its column if that has so many characters.
+const NARROWEST: usize = 20;
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,26 +84,43 @@ fn is_command(line: &str) -> bool {
     line.starts_with(' ') && program.is_some_and(|program| program == "kubectl" || program == PROGRAM)
 }
 
-/// A line as several of at most `width` characters; those after the first are further in.
+/// A line as several of at most `width` characters; those after the first are further in. The last cell of a row goes on below itself,
+/// if there is room.
 pub(super) fn folded(line: &str, width: usize) -> Vec<String> {
     if line.chars().count() <= width {
         return vec![line.to_owned()];
     }
     let before = line.chars().take_while(|one| *one == ' ').count();
-    let indent = " ".repeat((before + 2 * GAP).min(width / 2));
-    // Between columns there are several spaces, which have no meaning in a line that is folded.
-    let text = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let rest = width.saturating_sub(indent.len());
-    let lines = wrapped(&text, rest);
+    let cell = last_cell(line, before, width);
+    let further = (before + 2 * GAP).min(width / 2);
+    let (head, first, indent) = cell.map_or((before, before, further), |cell| (cell, cell, cell));
+    let (start, rest): (String, String) = (line.chars().take(head).collect(), line.chars().skip(head).collect());
+    // Between columns there are several spaces, which have no meaning in a text that is folded.
+    let text = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = wrapped_in(&text, width.saturating_sub(first), width.saturating_sub(indent));
     let own =
-        |(at, text): (usize, String)| if at == 0 { " ".repeat(before) + &text } else { format!("{indent}{text}") };
+        |(at, text): (usize, String)| if at == 0 { format!("{start}{text}") } else { format!("{:indent$}{text}", "") };
     lines.into_iter().enumerate().map(own).collect()
+}
+
+/// Where the last cell of a row begins, if it has enough of the width.
+fn last_cell(line: &str, before: usize, width: usize) -> Option<usize> {
+    let line: Vec<char> = line.chars().collect();
+    let last = width.checked_sub(NARROWEST)?;
+    let is_start = |at: &usize| line[*at] != ' ' && line[at - 1] == ' ' && line[at - 2] == ' ';
+    (before + 2..line.len().min(last + 1)).rev().find(is_start)
 }
 
 /// The words in lines of at most `width` characters; a longer word has a line of its own.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    wrapped_in(text, width, width)
+}
+
+/// The same, where the first line has another width.
+fn wrapped_in(text: &str, first: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
+        let width = if lines.len() > 1 { width } else { first };
         match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
             Some(line) => {
                 line.push(' ');

@@ -143,7 +143,7 @@ fn of_job(job: &batch::Job) -> Option<String> {
     }
     if let Some(manager) = spec.and_then(|spec| spec.managed_by.as_deref()).filter(|manager| *manager != JOB_CONTROLLER)
     {
-        return Some(format!("{manager} runs it (spec.managedBy), and not the cluster's Job controller."));
+        return Some(format!("{manager} manages it (spec.managedBy), and not the cluster's Job controller."));
     }
     if spec.and_then(|spec| spec.suspend) == Some(true) {
         return Some("It is suspended (spec.suspend), so it has no Pods.".to_owned());

@@ -2,14 +2,18 @@
 //!
 //! Guarantee: a run that running Jobs hold is said to wait while a sync would start it once they have ended. Pure.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::held::first_of;
 use super::{Case, NextRun, State};
+use crate::api::batch_v1::{Job, WaitsFor};
 use crate::api::policy::BACKLOG;
 use crate::cli::output::stretch;
 use crate::controller::plan::{Skip, Verdict};
 
+/// So many unfinished Jobs are named.
+const NAMED: usize = 2;
 /// For so long a slot waits with a backlog of none.
 const WITHOUT_BACKLOG: TimeDelta = TimeDelta::seconds(60);
 
@@ -22,18 +26,31 @@ impl Case<'_> {
         let slot = self.next_due()?;
         let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
         let noun = self.noun();
-        let running = || first_of(&self.running(), |job| job.name.name.to_string());
+        let all = self.running();
+        let names: Vec<&str> = all.iter().take(NAMED).map(|job| &*job.name.name).collect();
+        let more = all.len().saturating_sub(NAMED);
+        let running = names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+        let is_one = all.len() == 1;
+        let waits = |job: &&Arc<Job>| job.waits_for().is_some_and(|waits_for| waits_for != WaitsFor::Start);
+        let still = match (all.iter().any(waits), is_one) {
+            (false, true) => "still runs",
+            (false, false) => "still run",
+            (true, true) => "has not ended",
+            (true, false) => "have not ended",
+        };
+        let pronoun = if is_one { "it" } else { "they" };
         let effect = match then.starts() {
             Some((name, _)) if !then.replaced.is_empty() => {
-                format!("deletes {noun} {} if it still runs, and starts {noun} {}", running(), name.name)
+                format!("deletes {noun} {running} if {pronoun} {still}, and starts {noun} {}", name.name)
             }
-            Some((name, _)) if running().is_empty() => format!("starts {noun} {}", name.name),
-            Some((name, _)) => format!("starts {noun} {}, beside {} if it still runs", name.name, running()),
+            Some((name, _)) if running.is_empty() => format!("starts {noun} {}", name.name),
+            Some((name, _)) => format!("starts {noun} {}, beside {running} if {pronoun} {still}", name.name),
             None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_) | Skip::MaxConcurrent(_))) => {
-                format!("waits{} if {noun} {} still runs", self.patience(slot), running())
+                format!("waits{} if {noun} {running} {still}", self.patience(slot))
             }
             None if !then.replaced.is_empty() => {
-                format!("deletes {noun} {} if it still runs, and starts a {noun} when it is gone", running())
+                let gone = if is_one { "it is" } else { "they are" };
+                format!("deletes {noun} {running} if {pronoun} {still}, and starts a {noun} when {gone} gone")
             }
             None => "starts nothing".to_owned(),
         };

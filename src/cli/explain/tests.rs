@@ -1424,6 +1424,8 @@ fn job_that_does_not_run_is_told_by_what_it_waits_for() {
         let (label, text) = line.split_once(' ').unwrap();
         let is_line = |shown: &&String| shown.starts_with(label) && shown.ends_with(&format!("{name}, {text}"));
         assert_eq!(lines.iter().filter(is_line).count(), 1, "{sentence}: {lines:#?}");
+        let still = if doing.contains(" old and ") { "has not ended" } else { "still runs" };
+        assert_eq!(told.next_run.as_ref().unwrap().effect, format!("waits if Job {name} {still}"), "{sentence}");
         // Nothing else says that it runs.
         let text = explained(&replace, vec![job], NOW).lines().join("\n");
         assert_eq!(text.contains("running for"), doing.contains("running"), "{sentence}: {text}");
@@ -1671,6 +1673,8 @@ fn runs_of_which_more_are_unfinished_at_each_start_pile_up() {
     }
     let told = explained(&minutely(&json!({})), running(40..60), "2026-11-22T10:00:05Z");
     let lines = told.lines();
+    let effect = "starts Job nightly-29922361, beside nightly-29922340, nightly-29922341 and 19 more if they still run";
+    assert_eq!(told.next_run.as_ref().unwrap().effect, effect);
     let shown: Vec<&str> = lines.iter().filter(|line| line.contains("nightly-299223")).map(|line| &**line).collect();
     let label = lines.iter().filter(|line| line.starts_with("Running:")).count();
     let more = lines.iter().find(|line| line.trim() == "and 16 more");

@@ -14,17 +14,22 @@ type Row = (&'static str, &'static str, &'static [&'static str]);
 
 #[test]
 fn lines_fit_the_terminal_and_a_command_stays_whole() {
-    let rows: [Row; 8] = [
+    let rows: [Row; 9] = [
         ("a short line", "It waits.", &["It waits."]),
         (
             "a sentence",
             "It runs on schedule and waits for the next run, which is tomorrow.",
-            &["It runs on schedule and waits for", "    the next run, which is tomorrow."],
+            &["It runs on schedule and waits for the", "    next run, which is tomorrow."],
         ),
         (
             "columns",
             "Next run:       Mon 2026-11-23 03:00:00 +01:00, in 16h00m",
-            &["Next run: Mon 2026-11-23 03:00:00", "    +01:00, in 16h00m"],
+            &["Next run:       Mon 2026-11-23 03:00:00", "                +01:00, in 16h00m"],
+        ),
+        (
+            "columns of which the last is narrow",
+            "Sun 2026-03-29 02:00:00   -   skipped: the clocks go from 02:00 to 03:00",
+            &["Sun 2026-03-29 02:00:00 - skipped: the", "    clocks go from 02:00 to 03:00"],
         ),
         (
             "a line that is further in",
@@ -44,7 +49,7 @@ fn lines_fit_the_terminal_and_a_command_stays_whole() {
         (
             "a sentence that begins with a program",
             "kubectl is what the other commands of this page begin with",
-            &["kubectl is what the other commands", "    of this page begin with"],
+            &["kubectl is what the other commands of", "    this page begin with"],
         ),
         (
             "a text of an object",

@@ -69,7 +69,7 @@ fn reason_that_keeps_a_job_from_ending_is_found() {
             json!({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}),
             vec![],
             Some((
-                "kueue.x-k8s.io/multikueue runs it (spec.managedBy), and not the cluster's Job controller.",
+                "kueue.x-k8s.io/multikueue manages it (spec.managedBy), and not the cluster's Job controller.",
                 "job nightly-1",
             )),
         ),
