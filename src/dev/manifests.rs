@@ -6,6 +6,7 @@
 
 mod documents;
 mod json;
+mod lists;
 pub(crate) mod near_kinds;
 mod scalars;
 mod text;
@@ -85,7 +86,7 @@ pub enum ManifestError {
         source: std::io::Error,
     },
     /// A directory contains no manifest.
-    #[error("{}: there is no .yaml, .yml or .json file in this directory", .0.display())]
+    #[error("{}: {EMPTY}", .0.display())]
     Empty(PathBuf),
     /// A document is not YAML.
     #[error("{place}: not YAML: {cause}")]
@@ -124,14 +125,20 @@ impl ManifestError {
         }
     }
 
-    /// The error without the file, if it is about the whole file.
+    /// The error without the file.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::Read { source, .. } => source.to_string(),
-            error => error.to_string(),
+            Self::Read { source, .. } => format!("cannot be read: {source}"),
+            Self::Empty(_) => EMPTY.to_owned(),
+            Self::Yaml { cause, .. } => format!("not YAML: {cause}"),
+            Self::Field { field, problem, .. } => format!("{field}: {problem}"),
+            Self::Refused { refusal, .. } => refusal.to_string(),
         }
     }
 }
+
+/// What is wrong with a directory without manifests.
+const EMPTY: &str = "there is no .yaml, .yml or .json file in this directory";
 
 /// The definitions of these controllers' custom resources.
 pub fn definitions(controllers: &[ControllerKind]) -> Vec<Manifest> {
@@ -252,6 +259,9 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
         let content = document.content().map_err(|error| error.of(&place))?;
         for lost in content.lost {
             warn!(%place, problem = %lost, "kubectl loses a part of this document without a word, and so it is lost here");
+        }
+        if let Some((field, problem)) = content.list_fault {
+            return Err(ManifestError::Field { place, field, problem });
         }
         for (_, object) in content.objects {
             judge(&place, &object)?;

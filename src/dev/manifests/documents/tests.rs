@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used)]
 
-use serde_json::json;
-
 use super::*;
 
 /// The documents of a text: their lines and texts, or what is wrong with them.
@@ -96,6 +94,10 @@ fn errors_have_their_line_and_column_in_the_file() {
         ("a: 1\n---\n\na: @daily\n", "line 4: a value that begins with @ needs quotes: a: \"@daily\""),
         ("\"a\": */5 * * * * # b\n", "line 1: a value that begins with * needs quotes: a: \"*/5 * * * *\""),
         ("b:\n- 'a' : @daily\n", "line 2: a value that begins with @ needs quotes: a: \"@daily\""),
+        ("a: {b: */5 * * * *}\n", "line 1: a value that begins with * needs quotes: b: \"*/5 * * * *\""),
+        ("a: {c: 1, b: @daily, d: 2}\n", "line 1: a value that begins with @ needs quotes: b: \"@daily\""),
+        ("{\"b\": * * * * *}\n", "line 1: a value that begins with * needs quotes: b: \"* * * * *\""),
+        ("a: {\n  b: */5 0,12 * * *, c: 1}\n", "line 2: a value that begins with * needs quotes: b: \"*/5 0\""),
         (
             "a: 1\n---\nkind: List\nitems:\n- kind: List\n  items: []\n",
             "line 2: items[0] is a list, and kubectl refuses lists in lists; put its items into the outer one",
@@ -107,50 +109,5 @@ fn errors_have_their_line_and_column_in_the_file() {
             |document: &Document| document.content().map_or_else(Some, |content| content.lost.into_iter().next());
         let found = documents(text).iter().find_map(first);
         assert_eq!(found.unwrap().to_string(), want, "{text}");
-    }
-}
-
-#[test]
-fn items_of_lists_are_objects_and_no_item_is_a_list() {
-    let inner = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "C"}, {"name": "d"}]});
-    let rows = [
-        ("no list", json!({"kind": "A"}), vec![("x", json!({"kind": "A"}))]),
-        ("nothing", Value::Null, vec![]),
-        ("an empty list", json!({"kind": "List", "items": []}), vec![]),
-        ("null for a list", json!({"kind": "List", "items": null}), vec![]),
-        ("a list without a kind", json!({"items": [1]}), vec![("x", json!({"items": [1]}))]),
-        ("items that are no list", json!({"kind": "A", "items": {}}), vec![("x", json!({"kind": "A", "items": {}}))]),
-        (
-            "a typed list",
-            json!({"apiVersion": "v", "kind": "AList", "items": [{"name": "a"}, {"kind": "B"}, {"kind": "", "apiVersion": ""}]}),
-            vec![
-                ("items[0].x", json!({"apiVersion": "v", "kind": "A", "name": "a"})),
-                ("items[1].x", json!({"kind": "B"})),
-                ("items[2].x", json!({"apiVersion": "v", "kind": "A"})),
-            ],
-        ),
-        (
-            "a list of another name",
-            json!({"apiVersion": "v", "kind": "A", "items": [{"name": "a"}]}),
-            vec![("items[0].x", json!({"apiVersion": "v", "kind": "A", "name": "a"}))],
-        ),
-        (
-            "items that are no list, in a list",
-            json!({"apiVersion": "v", "kind": "AList", "items": [{"items": {}}]}),
-            vec![("items[0].x", json!({"apiVersion": "v", "kind": "A", "items": {}}))],
-        ),
-    ];
-    for (name, value, want) in rows {
-        let found: Vec<(String, Value)> =
-            expand(value).unwrap().into_iter().map(|(place, object)| (place.field("x"), object)).collect();
-        let want: Vec<(String, Value)> = want.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
-        assert_eq!(found, want, "{name}");
-    }
-    // As `kubectl label --local` of v1.32, whatever the kinds.
-    for (name, items) in
-        [("a list", json!([{"kind": "B"}, inner])), ("an empty one", json!([{"kind": "B"}, {"items": []}]))]
-    {
-        let error = expand(json!({"kind": "List", "items": items})).unwrap_err();
-        assert!(error.starts_with("items[1] is a list, and kubectl refuses"), "{name}: {error}");
     }
 }
