@@ -14,6 +14,7 @@ mod yaml;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::fs::DirEntry;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -228,14 +229,21 @@ fn is_read(path: &Path) -> bool {
     path.is_file() || std::fs::metadata(path).is_err()
 }
 
-/// Adds the manifests in a directory to `files`, and the directories in it to `directories`. Links to directories are not
-/// followed, so that there is an end.
+/// Whether manifests are looked for in an entry of a directory: a directory that is not hidden, as `.git` is, and not of other programs'
+/// packages. Links to directories are not followed, so that there is an end.
+pub(crate) fn is_descended(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let is_left_out = name == "node_modules" || name.as_encoded_bytes().starts_with(b".");
+    !is_left_out && entry.file_type().is_ok_and(|kind| kind.is_dir())
+}
+
+/// Adds the manifests in a directory to `files`, and the directories in it where more are looked for to `directories`.
 fn read_directory(path: &Path, files: &mut Vec<PathBuf>, directories: &mut Vec<PathBuf>) -> Result<(), ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
     for entry in std::fs::read_dir(path).map_err(error)? {
         let entry = entry.map_err(error)?;
         let file = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if is_descended(&entry) {
             directories.push(file);
             continue;
         }

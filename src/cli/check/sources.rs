@@ -75,7 +75,7 @@ fn read_until<E>(
             }
         }
     }
-    let (sources, left_out) = repository::part(paths, sources);
+    let (sources, left_out) = repository::part(paths, recursive, sources);
     Ok(Read { sources, left_out, unreadable })
 }
 

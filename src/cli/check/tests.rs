@@ -37,7 +37,23 @@ const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 #[test]
 fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
-    let rows: [(&str, String, &[&str]); 23] = [
+    let twice = "env: [{name: A, value: b}, {name: A, value: c}]";
+    let rows: [(&str, String, &[&str]); 26] = [
+        (
+            "managed fields that the server does not understand, which it drops",
+            whole("schedule: '0 3 * * *'").replace("namespace: shop", "namespace: shop, managedFields: [{operation: Bogus, fieldsType: x}]"),
+            &[],
+        ),
+        (
+            "what is refused has no warnings of the server",
+            whole("schedule: '61 * * * *'").replace("image: i", &format!("image: i, {twice}")),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.schedule: Invalid value: \"61 * * * *\""],
+        ),
+        (
+            "nor has one with a field that there is not",
+            whole("schedule: '0 3 * * *'\n  often: yes").replace("image: i", &format!("image: i, {twice}")),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.often: there is no such field"],
+        ),
         ("nothing", String::new(), &[]),
         (
             "a deadline below 0, which is refused and no warning",

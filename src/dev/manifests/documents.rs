@@ -12,6 +12,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::lists::{Expanded, ListFault, expand};
+use super::scalars::float;
 use super::yaml::{BYTE_ORDER_MARK, Reading, YamlError};
 use super::{json, yaml};
 
@@ -95,7 +96,7 @@ impl Document {
         };
         let Reading { value, mut lost } = read.map_err(|error| self.in_file(error))?;
         lost.extend(replaced(&self.text));
-        let expanded = expand(value);
+        let expanded = expand(as_sent(value));
         let Expanded { objects, fault } =
             expanded.map_err(|problem| self.in_file(YamlError { line: 1, column: None, problem }))?;
         Ok(Content { objects, list_fault: fault, lost: lost.into_iter().map(|error| self.in_file(error)).collect() })
@@ -106,6 +107,18 @@ impl Document {
         let before = if error.line == 1 { self.column } else { 0 };
         let column = error.column.map(|column| column + before);
         YamlError { line: self.line + error.line.saturating_sub(1), column, ..error }
+    }
+}
+
+/// The value as kubectl sends it: it has integers beyond an `i64` as floats.
+fn as_sent(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_u64() && !number.is_i64() => {
+            number.as_f64().and_then(float).unwrap_or(Value::Number(number))
+        }
+        Value::Array(items) => items.into_iter().map(as_sent).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, as_sent(value))).collect(),
+        value => value,
     }
 }
 

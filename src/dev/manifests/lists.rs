@@ -114,7 +114,8 @@ fn judge(list: &Value, items: &[Value]) -> Option<ListFault> {
     near_kinds::judge_list(api_version, text("kind")).or_else(|| {
         let other = items.iter().find(|item| is_held(item) && item["kind"] != own)?["kind"].as_str()?;
         // A typed list is validated as such; kubectl looks into a list of another name item by item.
-        (text("kind") != own && !own.is_empty()).then(|| {
+        let is_typed = text("kind") != own && !own.is_empty() && near_kinds::is_built_in(api_version);
+        is_typed.then(|| {
             let message = format!("is that of a list of one kind, and kubectl refuses {other} in it; write List of v1");
             ("kind", message)
         })

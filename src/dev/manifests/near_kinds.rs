@@ -64,7 +64,7 @@ fn there_is_no(api_version: &str, kind: &str, meant: &str) -> String {
 /// The kind that is probably meant, of those that are compared.
 fn nearest(api_version: &str, kind: &str) -> Option<Meant<'static>> {
     let group = group_of(api_version);
-    let is_built_in = !group.contains('.') || group.ends_with(".k8s.io");
+    let is_built_in = is_built_in(api_version);
     // Of a group with a dot that only sounds like one of Kubernetes, other kinds may be custom resources.
     let is_known = !group.contains('.') || STORED.iter().any(|known| known.group == group);
     let others = STORED.iter().filter(|_| is_known);
@@ -94,6 +94,12 @@ pub(crate) fn judge_list(api_version: &str, kind: &str) -> Option<(&'static str,
 /// The group of an `apiVersion`.
 fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether an `apiVersion` is of a group of Kubernetes itself.
+pub(super) fn is_built_in(api_version: &str) -> bool {
+    let group = group_of(api_version);
+    !group.contains('.') || group.ends_with(".k8s.io")
 }
 
 /// Whether a kind of the group is compared with others.

@@ -111,3 +111,19 @@ fn errors_have_their_line_and_column_in_the_file() {
         assert_eq!(found.unwrap().to_string(), want, "{text}");
     }
 }
+
+#[test]
+fn integers_beyond_64_bits_with_a_sign_are_floats_as_kubectl_sends_them() {
+    let rows = [
+        ("9223372036854775807", "9223372036854775807"),
+        ("9223372036854775808", "9223372036854776000"),
+        ("18446744073709551615", "1.8446744073709552e+19"),
+        ("-9223372036854775808", "-9223372036854775808"),
+    ];
+    for (given, want) in rows {
+        for text in [format!("a: [{given}]\n"), format!("{{\"a\": [{given}]}}")] {
+            let objects = documents(&text)[0].objects().unwrap();
+            assert_eq!(objects[0]["a"][0].to_string(), want, "{text}");
+        }
+    }
+}

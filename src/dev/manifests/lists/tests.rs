@@ -59,7 +59,7 @@ fn list_that_kubectl_refuses_around_cron_jobs_is_a_fault() {
     let whole: &[&Value] = &[&cron_job];
     let bare = json!({"metadata": {"name": "a"}});
     // `kubectl create --dry-run=server` of v1.37.2 refuses those with a fault, and takes the others.
-    let rows: [(&str, Value, Value, &[&Value], Option<(&str, &str)>); 34] = [
+    let rows: [(&str, Value, Value, &[&Value], Option<(&str, &str)>); 35] = [
         ("List", json!("v1"), json!("List"), whole, None),
         ("of no version", json!(""), json!("List"), whole, None),
         ("of another group", json!("batch/v1"), json!("List"), whole, None),
@@ -90,6 +90,7 @@ fn list_that_kubectl_refuses_around_cron_jobs_is_a_fault() {
         ("no group", json!("foo/v1"), json!("Bar"), whole, Some(("kind", of_v1))),
         ("no group, of a list", json!("foo/v1"), json!("BarList"), whole, Some(("kind", of_v1))),
         ("a custom group", json!("foo.example/v1"), json!("Bar"), whole, None),
+        ("a list of a custom group", json!("foo.example/v1"), json!("BarList"), whole, None),
         ("no version", Value::Null, json!("List"), whole, Some(("apiVersion", near_kinds::MISSING))),
         ("a number for a version", json!(1), json!("List"), whole, Some(("apiVersion", near_kinds::MISSING))),
         ("no kind", json!("v1"), Value::Null, whole, Some(("kind", near_kinds::MISSING))),
