@@ -116,10 +116,6 @@ pub enum CliError {
     #[cfg(feature = "dev")]
     #[error(transparent)]
     Manifest(#[from] crate::dev::manifests::ManifestError),
-    /// Manifests cannot be rendered.
-    #[cfg(feature = "dev")]
-    #[error(transparent)]
-    Render(#[from] check::rendered::RenderError),
     /// No client for the cluster could be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -214,7 +210,7 @@ pub fn run(
         }
         Command::SetSuspended(target, suspend, flags) => wait(suspend::set_suspended(target, *suspend, flags, clock)),
         #[cfg(feature = "dev")]
-        Command::Check(inputs, rules, format) => checked(inputs, rules, *format, clock),
+        Command::Check(inputs, rules, format) => Ok(checked(inputs, rules, *format, screen, clock)),
         Command::Complete(typed) => wait(completion::complete(typed)),
         Command::Manual(pages, directory) => manual(pages, directory),
     }
@@ -226,28 +222,36 @@ fn wait<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliErro
     runtime.map_err(CliError::Runtime)?.block_on(work)
 }
 
-/// Checks manifests.
+/// Checks manifests. What cannot be read or rendered is a finding.
 #[cfg(feature = "dev")]
 fn checked(
     inputs: &check::Inputs,
     rules: &check::Rules,
     format: check::CheckFormat,
+    screen: Option<Screen>,
     clock: &dyn Clock,
-) -> Result<Answer, CliError> {
-    let read = check::sources::read(&inputs.files, inputs.recursive)?;
-    let check::sources::Read { mut sources, left_out, unreadable } = read;
+) -> Answer {
+    let read = check::sources::read_all(&inputs.files, inputs.recursive);
+    let (check::sources::Read { mut sources, left_out, mut unreadable }, mut unrendered) = (read, Vec::new());
     for rendered in &inputs.rendered {
-        let (source, warnings) = rendered.read()?;
-        sources.push(source);
-        output::note(&PlainText::lines(warnings));
+        match rendered.read() {
+            Ok((source, warnings)) => {
+                sources.push(source);
+                output::note(&PlainText::lines(warnings));
+            }
+            Err(error) => unrendered.push(error),
+        }
     }
-    let policies = check::admission::read(&inputs.policies)?;
+    let policies = check::admission::read(&inputs.policies).unwrap_or_else(|error| {
+        unreadable.push(error);
+        check::admission::AdmissionPolicies::default()
+    });
     let report = check::check_by(&sources, &policies, rules, clock.now());
-    let report = report.leaving_out(left_out).without(&unreadable);
+    let report = report.leaving_out(left_out).without(&unreadable).unrendered(&unrendered);
     // As `kubectl apply -f`, which fails where it finds no object, and applies objects of any kind.
     let (remark, is_empty) = report.nothing().unzip();
     output::note(&PlainText::lines(remark.map(|remark| format!("{PROGRAM}: {remark}"))));
-    Ok(Answer { text: report.render(format), is_good: !report.fails(rules) && is_empty != Some(true) })
+    Answer { text: report.render(format, screen), is_good: !report.fails(rules) && is_empty != Some(true) }
 }
 
 /// A report that decides the exit code.

@@ -293,9 +293,25 @@ fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!((&report["findings"][0]["file"], &report["findings"][0]["line"]), (&json!("stdin"), &json!(1)));
 
-    let (code, out, err) = run(&["check", "-f", "/nowhere.yaml"]);
-    assert_eq!((code, out.as_str()), (1, ""));
-    assert!(err.starts_with("cronjob-controller: /nowhere.yaml: cannot be read: "), "{err}");
+    let (code, out, err) = run(&["check", "-f", "/nowhere.yaml", "-f", path]);
+    assert_eq!((code, err.as_str()), (1, ""));
+    assert!(
+        out.contains("\n/nowhere.yaml:1: error: cannot be read: ") && out.contains("\n3 CronJobs: 1 error"),
+        "{out}"
+    );
+    // What goes wrong, the output is one document.
+    let none: &[&[&str]] = &[
+        &["-f", "/nowhere.yaml"],
+        &["-f", path, "--policy", "/nowhere"],
+        &["-k", "/nowhere"],
+        &["--helm", "/nowhere"],
+    ];
+    for inputs in none {
+        let (code, out, _) = run(&[&["check", "-o", "json"], *inputs].concat());
+        let report: Value = serde_json::from_str(&out).unwrap();
+        let mut files = report["findings"].as_array().unwrap().iter().filter_map(|finding| finding["file"].as_str());
+        assert!(code == 1 && files.any(|file| file.contains("/nowhere")), "{inputs:?}: {out}");
+    }
     assert_eq!(run(&["check"]).0, 2);
 }
 

@@ -30,9 +30,9 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::output::{Format, Report, count, render};
+use super::output::{Format, Report, Screen, count};
 use super::restrictions::Restrictions;
-use super::{hints, next};
+use super::{hints, list, next};
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, ManifestError, Position, documents};
@@ -42,7 +42,7 @@ pub use code::Code;
 use lines::Lines;
 use load::Load;
 use manifest::{Kind, Served};
-use rendered::Rendered;
+use rendered::{RenderError, Rendered};
 use repository::LeftOut;
 
 /// A text with manifests.
@@ -278,6 +278,7 @@ impl<'a> Checker<'a> {
             if let Some(noun) = self.template {
                 fault.message = format!("{}; the file is {noun}, so check what it renders", fault.message);
             }
+            let line = line.unwrap_or_else(|| lines.line_of(&fault.field));
             self.findings.push(Finding::new(place, line, String::new(), fault));
         }
         for (of, object) in objects {
@@ -402,8 +403,18 @@ impl CheckReport {
     pub fn without(mut self, unreadable: &[ManifestError]) -> Self {
         self.findings.extend(unreadable.iter().map(|error| {
             let place = Position { file: error.file(), document: 1 };
-            let reason = error.reason();
-            Finding::new(&place, 1, String::new(), Fault::error(Code::NotYaml, "", format!("cannot be read: {reason}")))
+            Finding::new(&place, 1, String::new(), Fault::error(Code::NotYaml, "", error.reason()))
+        }));
+        self
+    }
+
+    /// The report with a finding for each command that did not render anything.
+    #[must_use]
+    pub fn unrendered(mut self, errors: &[RenderError]) -> Self {
+        self.findings.extend(errors.iter().map(|error| {
+            let (command, problem) = error.parts();
+            let place = Position { file: command.to_owned(), document: 1 };
+            Finding::new(&place, 1, String::new(), Fault::error(Code::NotYaml, "", problem))
         }));
         self
     }
@@ -423,10 +434,10 @@ impl CheckReport {
         self.findings.iter().any(|finding| finding.severity >= rules.fail_on)
     }
 
-    /// The report in the given format.
-    pub fn render(&self, format: CheckFormat) -> PlainText {
+    /// The report in the given format; its lines fit the terminal, if there is one.
+    pub fn render(&self, format: CheckFormat, screen: Option<Screen>) -> PlainText {
         match format {
-            CheckFormat::Report(format) => render(self, format),
+            CheckFormat::Report(format) => list::fitting(self, format, screen),
             CheckFormat::Sarif => formats::sarif(self),
             CheckFormat::Github => formats::github(self),
         }

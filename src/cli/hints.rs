@@ -25,6 +25,9 @@ pub(in crate::cli) fn of(text: &str) -> Option<String> {
     if lower.starts_with("tz=") || lower.starts_with("cron_tz=") {
         return None;
     }
+    if let Some(hint) = descriptor(&lower, text) {
+        return Some(hint);
+    }
     let fields: Vec<&str> = lower.split_whitespace().collect();
     if fields.len() > 5 {
         return too_many(&fields);
@@ -57,7 +60,91 @@ pub(in crate::cli) fn of(text: &str) -> Option<String> {
             _ => "Sunday is 0".to_owned(),
         });
     }
-    fields.iter().enumerate().find_map(|(index, field)| field.split(',').find_map(|item| wrapped(index, item)))
+    let items = || fields.iter().enumerate().flat_map(|(index, field)| field.split(',').map(move |item| (index, item)));
+    let hints = [long_name, beyond, wrapped];
+    hints.into_iter().find_map(|hint| items().find_map(|(index, item)| hint(index, item)))
+}
+
+/// The hint for what begins with `@`, or should. `lower` is the text in small letters.
+fn descriptor(lower: &str, text: &str) -> Option<String> {
+    const KNOWN: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+    if lower == "@reboot" {
+        return Some("Kubernetes has no @reboot; a Job runs once, when it is created".to_owned());
+    }
+    if let Some(meant) = KNOWN.iter().find(|known| **known == lower || known[1..] == *lower) {
+        return Some(format!("write {meant}"));
+    }
+    let duration = lower.strip_prefix("@every")?;
+    let instead = format!("@every {}", duration_of_go(duration.trim())?);
+    let is_valid = instead != text && Schedule::parse_standard(&instead, Zone::UTC).is_ok();
+    is_valid.then(|| format!("durations have the units h, m and s; write {instead}"))
+}
+
+/// A duration with the units that Go has, from one with words such as days.
+fn duration_of_go(text: &str) -> Option<String> {
+    let (mut rest, mut duration) = (text, String::new());
+    while !rest.is_empty() {
+        let (digits, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+        let after = after.trim_start();
+        let (unit, after) = after.split_at(after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len()));
+        let (factor, unit) = match unit {
+            "w" | "wk" | "week" | "weeks" => (168, 'h'),
+            "d" | "day" | "days" => (24, 'h'),
+            "h" | "hr" | "hrs" | "hour" | "hours" => (1, 'h'),
+            "m" | "min" | "mins" | "minute" | "minutes" => (1, 'm'),
+            "s" | "sec" | "secs" | "second" | "seconds" => (1, 's'),
+            _ => return None,
+        };
+        duration += &format!("{}{unit}", digits.parse::<u32>().ok()?.checked_mul(factor)?);
+        rest = after.trim_start();
+    }
+    Some(duration)
+}
+
+/// The hint for a month or a day by its whole name.
+fn long_name(field: usize, item: &str) -> Option<String> {
+    const LONG_MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "june",
+        "july",
+        "august",
+        "sept",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    const LONG_DAYS: [&str; 11] =
+        ["sunday", "monday", "tues", "tuesday", "weds", "wednesday", "thur", "thurs", "thursday", "friday", "saturday"];
+    let known: &[&str] = match field {
+        3 => &LONG_MONTHS,
+        4 => &LONG_DAYS,
+        _ => return None,
+    };
+    let is_long = |name: &str| known.contains(&name);
+    let parts = || item.split(['-', '/']);
+    parts().any(is_long).then(|| {
+        let short = |name: &str| if is_long(name) { name[..3].to_ascii_uppercase() } else { name.to_ascii_uppercase() };
+        let names: Vec<String> = parts().take_while(|part| part.parse::<u32>().is_err()).map(short).collect();
+        format!("names have three letters; write {}", names.join("-"))
+    })
+}
+
+/// The hint for the number behind the last one of the minutes or the hours.
+fn beyond(field: usize, item: &str) -> Option<String> {
+    let (_, last) = FIELDS[field];
+    let unit = ["minutes", "hours"].get(field)?;
+    let range = item.split('/').next()?;
+    let is_beyond = |number: &str| number.parse() == Ok(last + 1);
+    let instead = match range.split_once('-') {
+        None if is_beyond(range) => "; write 0",
+        Some((_, to)) if is_beyond(to) => "",
+        _ => return None,
+    };
+    Some(format!("{unit} go from 0 to {last}{instead}"))
 }
 
 /// The hint for more than five fields.
@@ -83,7 +170,7 @@ fn too_many(fields: &[&str]) -> Option<String> {
             };
             return Some(format!("schedules have five fields here; leave out the first (seconds){days}"));
         }
-        [five @ .., last] if fields.len() == 6 && is_years(last) => (is_valid(five), "last (years)"),
+        [five @ .., last] if fields.len() == 6 && is_years(last) && is_valid(five) => (true, "last (years)"),
         [five @ .., last] if fields.len() == 6 && is_valid(five) && is_zone(last) => {
             return Some("schedules have five fields here; the zone is a field of its own, spec.timeZone".to_owned());
         }

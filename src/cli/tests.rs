@@ -98,12 +98,13 @@ mod of_manifests {
             let sources = [source(words), Source { file: words.to_owned(), text: format!("a: [\n{words}") }];
             let report = check(&sources, &Rules::default(), instant(NOW));
             for format in CheckFormat::NAMES.iter().filter_map(|name| CheckFormat::parse(name)) {
-                let output = report.render(format);
+                let output = report.render(format, None);
                 if format != CheckFormat::Github {
                     assert_eq!(harmful(&output), [""; 0], "{name}: {format:?}: {}", &*output);
                     continue;
                 }
-                let json: Value = serde_json::from_str(&report.render(CheckFormat::Report(Format::Json))).unwrap();
+                let json: Value =
+                    serde_json::from_str(&report.render(CheckFormat::Report(Format::Json), None)).unwrap();
                 assert_eq!(output.lines().count(), json["findings"].as_array().unwrap().len(), "{name}");
                 for line in output.lines() {
                     let rest = line.strip_prefix("::error file=").or_else(|| line.strip_prefix("::warning file="));
@@ -132,7 +133,7 @@ mod of_manifests {
         ];
         for (file, want) in rows {
             let report = check(&[Source { file: file.to_owned(), ..source("a") }], &Rules::default(), instant(NOW));
-            let output = report.render(CheckFormat::Github);
+            let output = report.render(CheckFormat::Github, None);
             let line = output.lines().next().unwrap();
             assert!(line.starts_with(&format!("::error file={want},line=1,title=")), "{line}");
         }

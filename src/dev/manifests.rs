@@ -6,6 +6,7 @@
 
 mod documents;
 mod json;
+mod lists;
 pub(crate) mod near_kinds;
 mod scalars;
 mod text;
@@ -13,6 +14,7 @@ mod yaml;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::fs::DirEntry;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -85,7 +87,7 @@ pub enum ManifestError {
         source: std::io::Error,
     },
     /// A directory contains no manifest.
-    #[error("{}: there is no .yaml, .yml or .json file in this directory", .0.display())]
+    #[error("{}: {EMPTY}", .0.display())]
     Empty(PathBuf),
     /// A document is not YAML.
     #[error("{place}: not YAML: {cause}")]
@@ -124,14 +126,20 @@ impl ManifestError {
         }
     }
 
-    /// The error without the file, if it is about the whole file.
+    /// The error without the file.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::Read { source, .. } => source.to_string(),
-            error => error.to_string(),
+            Self::Read { source, .. } => format!("cannot be read: {source}"),
+            Self::Empty(_) => EMPTY.to_owned(),
+            Self::Yaml { cause, .. } => format!("not YAML: {cause}"),
+            Self::Field { field, problem, .. } => format!("{field}: {problem}"),
+            Self::Refused { refusal, .. } => refusal.to_string(),
         }
     }
 }
+
+/// What is wrong with a directory without manifests.
+const EMPTY: &str = "there is no .yaml, .yml or .json file in this directory";
 
 /// The definitions of these controllers' custom resources.
 pub fn definitions(controllers: &[ControllerKind]) -> Vec<Manifest> {
@@ -221,14 +229,21 @@ fn is_read(path: &Path) -> bool {
     path.is_file() || std::fs::metadata(path).is_err()
 }
 
-/// Adds the manifests in a directory to `files`, and the directories in it to `directories`. Links to directories are not
-/// followed, so that there is an end.
+/// Whether manifests are looked for in an entry of a directory: a directory that is not hidden, as `.git` is, and not of other programs'
+/// packages. Links to directories are not followed, so that there is an end.
+pub(crate) fn is_descended(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let is_left_out = name == "node_modules" || name.as_encoded_bytes().starts_with(b".");
+    !is_left_out && entry.file_type().is_ok_and(|kind| kind.is_dir())
+}
+
+/// Adds the manifests in a directory to `files`, and the directories in it where more are looked for to `directories`.
 fn read_directory(path: &Path, files: &mut Vec<PathBuf>, directories: &mut Vec<PathBuf>) -> Result<(), ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
     for entry in std::fs::read_dir(path).map_err(error)? {
         let entry = entry.map_err(error)?;
         let file = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if is_descended(&entry) {
             directories.push(file);
             continue;
         }
@@ -252,6 +267,9 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
         let content = document.content().map_err(|error| error.of(&place))?;
         for lost in content.lost {
             warn!(%place, problem = %lost, "kubectl loses a part of this document without a word, and so it is lost here");
+        }
+        if let Some((field, problem)) = content.list_fault {
+            return Err(ManifestError::Field { place, field, problem });
         }
         for (_, object) in content.objects {
             judge(&place, &object)?;

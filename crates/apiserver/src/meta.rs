@@ -162,7 +162,6 @@ pub fn validate(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldEr
     validate_labels_and_annotations(object, &mut errors);
     validate_owners(object, &mut errors);
     validate_finalizers(object, &mut errors);
-    validate_managed_fields(object, &mut errors);
     errors
 }
 
@@ -254,21 +253,6 @@ fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn validate_managed_fields(object: &Value, errors: &mut Vec<FieldError>) {
-    for (index, entry) in object["metadata"]["managedFields"].as_array().into_iter().flatten().enumerate() {
-        let field = format!("metadata.managedFields[{index}]");
-        let operation = &entry["operation"];
-        if operation != "Apply" && operation != "Update" {
-            let value = json!(operation.as_str().unwrap_or_default());
-            errors.push(invalid_field(format!("{field}.operation"), &value, "must be `Apply` or `Update`"));
-        }
-        let fields_type = entry["fieldsType"].as_str().unwrap_or_default();
-        if !fields_type.is_empty() && fields_type != "FieldsV1" {
-            errors.push(invalid_field(format!("{field}.fieldsType"), &json!(fields_type), "must be `FieldsV1`"));
-        }
-    }
-}
-
 /// Validates a change of metadata. Matches `ValidateObjectMetaAccessorUpdate`.
 pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -300,7 +284,6 @@ pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     }
     validate_labels_and_annotations(object, &mut errors);
     validate_owners(object, &mut errors);
-    validate_managed_fields(object, &mut errors);
     errors
 }
 

@@ -211,7 +211,7 @@ pub struct Judgement {
     pub unknown: Vec<String>,
     /// The validation errors; empty if the object is accepted.
     pub errors: Vec<FieldError>,
-    /// The warnings for the client.
+    /// The warnings for the client: none for an object that strict validation refuses, as the real server sends none.
     pub warnings: Vec<String>,
 }
 
@@ -226,7 +226,9 @@ pub fn judge_new(resource: &Resource, object: &Value) -> std::result::Result<Jud
         wrong if wrong.is_empty() => vec![WrongType { field: String::new(), message }],
         wrong => wrong,
     })?;
-    let (errors, warnings) = (creation_errors(resource, &object), strategy.warnings(&object, None));
+    let errors = creation_errors(resource, &object);
+    let is_accepted = errors.is_empty() && unknown.is_empty();
+    let warnings = if is_accepted { strategy.warnings(&object, None) } else { Vec::new() };
     Ok(Judgement { unknown, errors, warnings })
 }
 

@@ -1,6 +1,6 @@
 //! Jobs that pile up, because nothing bounds how many of them run at a time.
 //!
-//! Guarantee: a schedule costs as many steps as for [`RUNS`] and [`MOST`] runs at most, whatever it is. Pure.
+//! Guarantee: a schedule costs as many steps as for a run in each minute of a day at most, whatever it is. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -13,6 +13,8 @@ use crate::api::policy::MAX_CONCURRENT;
 const RUNS: usize = 24;
 /// A deadline bounds the Jobs of a CronJob if no more than these start until it has passed.
 const MOST: usize = 100;
+/// The minutes of a day.
+const MINUTES: usize = 1440;
 
 /// Whether Jobs that hang or cannot start can pile up, and what to write. Allow is the default.
 pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Option<Fault> {
@@ -20,7 +22,11 @@ pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Opti
     let policy = &spec["concurrencyPolicy"];
     // A kind without policies has no such annotation, and starts Pods.
     let allows = (policy.is_null() || policy == "Allow") && timed.has_policies();
-    if !allows || timed.max_concurrent().is_some() || !is_frequent(timed, today) {
+    if !allows || timed.max_concurrent().is_some() {
+        return None;
+    }
+    let runs = runs_a_day(timed, today);
+    if runs < RUNS {
         return None;
     }
     // That of a Pod does not count while it cannot start.
@@ -31,7 +37,7 @@ pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Opti
     let is = if policy.is_null() { "is not set, which means Allow" } else { "is Allow" };
     let bounds = if deadline.is_some() { "activeDeadlineSeconds is too long to bound" } else { "nothing bounds" };
     let message = format!(
-        "{is}, and {bounds} how many Jobs run at a time: those that hang or cannot start pile up, {RUNS} a day or more; write \
+        "{is}, and {bounds} how many Jobs run at a time: those that hang or cannot start pile up, {runs} a day; write \
          Forbid or Replace here, activeDeadlineSeconds in the Job, or the annotation {MAX_CONCURRENT}"
     );
     Some(Fault::warning(Code::AllowWithoutBound, "spec.concurrencyPolicy", message))
@@ -44,18 +50,29 @@ pub(super) fn has_deadline(spec: &Value) -> bool {
     limits.iter().any(|limit| !limit.is_null())
 }
 
-/// Whether it runs as often as once an hour, or as many times in a part of the day.
-fn is_frequent(timed: &Timed, today: DateTime<Utc>) -> bool {
-    more_than(RUNS - 1, timed, today, TimeDelta::days(1))
+/// How many runs start in a day from its first run on.
+fn runs_a_day(timed: &Timed, today: DateTime<Utc>) -> usize {
+    const DAY: TimeDelta = TimeDelta::days(1);
+    match timed.schedule.interval() {
+        _ if timed.is_never_due() => 0,
+        // Its slots can be as close as a second.
+        Some(interval) => {
+            usize::try_from((DAY.num_seconds() - 1) / interval.num_seconds().max(1) + 1).unwrap_or_default()
+        }
+        None => runs(timed, today, DAY).take(MINUTES).count(),
+    }
 }
 
 /// Whether more than `most` runs start within a time.
 fn more_than(most: usize, timed: &Timed, today: DateTime<Utc>, within: TimeDelta) -> bool {
-    let schedule = &timed.schedule;
-    let first = schedule.next_after(today).filter(|_| !timed.is_never_due());
-    let Some(first) = first else { return false };
-    let runs = std::iter::successors(Some(first), |slot| schedule.next_after(*slot));
-    runs.take_while(|slot| *slot - first < within).take(most + 1).count() > most
+    runs(timed, today, within).take(most + 1).count() > most
+}
+
+/// The runs within a time from the first one on.
+fn runs(timed: &Timed, today: DateTime<Utc>, within: TimeDelta) -> impl Iterator<Item = DateTime<Utc>> {
+    let first = timed.schedule.next_after(today).filter(|_| !timed.is_never_due());
+    let runs = std::iter::successors(first, |slot| timed.schedule.next_after(*slot));
+    runs.take_while(move |slot| first.is_some_and(|first| *slot - first < within))
 }
 
 #[cfg(test)]

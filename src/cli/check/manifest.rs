@@ -21,18 +21,20 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Errors of a document itself, each with its line in the file.
-type Faults = Vec<(usize, Fault)>;
+/// Errors of a document itself, each with its line in the file, or of a field.
+type Faults = Vec<(Option<usize>, Fault)>;
 
 /// The objects of a document, each with its place there, and what is wrong with the document itself.
 pub(super) fn objects(document: &Document) -> (Vec<(Place, Value)>, Faults) {
-    let (objects, errors) = match document.content() {
-        Ok(Content { objects, lost }) => (objects, lost),
-        Err(error) => (Vec::new(), vec![error]),
+    let (objects, errors, of_list) = match document.content() {
+        Ok(Content { objects, lost, list_fault }) => (objects, lost, list_fault),
+        Err(error) => (Vec::new(), vec![error], None),
     };
     let fault =
-        |YamlError { line, problem, .. }| (line, Fault::error(Code::NotYaml, "", format!("not YAML: {problem}")));
-    (objects, errors.into_iter().map(fault).collect())
+        |YamlError { line, problem, .. }| (Some(line), Fault::error(Code::NotYaml, "", format!("not YAML: {problem}")));
+    let code = |field| if field == "items" { Code::Invalid } else { Code::NoKind };
+    let of_list = of_list.map(|(field, message)| (None, Fault::error(code(field), field, message)));
+    (objects, errors.into_iter().map(fault).chain(of_list).collect())
 }
 
 /// Kind, namespace and name, as far as present.
@@ -51,7 +53,7 @@ pub(super) fn name_of(object: &Value) -> String {
 pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     let text = |field: &str| match object[field].as_str() {
         Some(text) if !text.is_empty() => Ok(text),
-        _ => Err(Fault::error(Code::NoKind, field, "is missing, or no text; every manifest needs it")),
+        _ => Err(Fault::error(Code::NoKind, field, near_kinds::MISSING)),
     };
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
     let controller_kind = ControllerKind::ALL.into_iter().find(|controller_kind| {
@@ -59,15 +61,6 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     });
     match controller_kind {
         Some(controller_kind) => Ok(Kind::Scheduled(controller_kind)),
-        None if kind == "CronJob" && ["batch/v1beta1", "batch/v2alpha1"].contains(&api_version) => {
-            let message =
-                format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
-            Err(Fault::error(Code::NoKind, "apiVersion", message))
-        }
-        None if kind == "CronJob" && api_version.starts_with("batch/") => {
-            let message = format!("there is no CronJob in {api_version:?}; did you mean batch/v1?");
-            Err(Fault::error(Code::NoKind, "apiVersion", message))
-        }
         None => match near_kinds::judge(api_version, kind) {
             Some((field, message)) => Err(Fault::error(Code::NoKind, field, message)),
             None => Ok(Kind::Other),

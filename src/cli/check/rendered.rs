@@ -34,6 +34,15 @@ pub enum RenderError {
     },
 }
 
+impl RenderError {
+    /// The command, and why it rendered nothing.
+    pub fn parts(&self) -> (&str, String) {
+        let (Self::Start { command, .. } | Self::Failed { command, .. }) = self;
+        let text = self.to_string();
+        (command, text.strip_prefix(&format!("{command}: ")).unwrap_or(&text).to_owned())
+    }
+}
+
 fn advice(source: &io::Error, flag: &str) -> String {
     let is_absent = source.kind() == io::ErrorKind::NotFound;
     if is_absent { format!("; {flag} needs it in PATH") } else { String::new() }

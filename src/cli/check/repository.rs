@@ -5,21 +5,22 @@
 //! schedule has variables for Flux. One with half a manifest is left out if no other field is a manifest's. Each file
 //! is left out once, whatever refers to it. Reads the kustomizations beside and above the files.
 
+mod kustomize;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
 
+use self::kustomize::Kustomizations;
 use super::Source;
 use crate::api::ControllerKind;
 use crate::cli::output::count;
-use crate::dev::manifests::{self, Document, documents, near_kinds};
+use crate::dev::manifests::{Document, documents, near_kinds};
 use crate::options::PROGRAM;
 use crate::terminal::path_text;
 
-/// The names that kustomize knows.
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 const CHART: &str = "Chart.yaml";
 
 /// What was left out of the check of a directory.
@@ -50,6 +51,7 @@ pub(super) enum Tool {
     Kustomize,
     Helm,
     Flux,
+    Sops,
     Helmfile,
     Jinja,
     /// A template of which it does not show what renders it.
@@ -63,6 +65,7 @@ impl Tool {
             Self::Kustomize => ("a patch of kustomize", "patches of kustomize"),
             Self::Helm => ("a template of Helm", "templates of Helm"),
             Self::Flux => ("a manifest with variables of Flux", "manifests with variables of Flux"),
+            Self::Sops => ("a manifest encrypted by SOPS", "manifests encrypted by SOPS"),
             Self::Helmfile => ("a template of helmfile", "templates of helmfile"),
             Self::Jinja => ("a template of Jinja", "templates of Jinja"),
             Self::Unknown => ("a template", "templates"),
@@ -109,12 +112,16 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Parts the files that are checked from those that are not. `paths` are those of the command line.
-pub fn part(paths: &[PathBuf], sources: Vec<Source>) -> (Vec<Source>, LeftOut) {
+/// Parts the files that are checked from those that are not. `paths` are those of the command line, and the directories below them
+/// count if `recursive`.
+pub fn part(paths: &[PathBuf], recursive: bool, sources: Vec<Source>) -> (Vec<Source>, LeftOut) {
     let is_named = |path: &&PathBuf| !path.is_dir();
     let text = |path: &PathBuf| if path.as_os_str() == "-" { "stdin".to_owned() } else { path_text(path) };
     let named: HashSet<String> = paths.iter().filter(is_named).map(text).collect();
     let mut directories = Directories::default();
+    for path in paths.iter().filter(|path| recursive && path.is_dir()) {
+        directories.kustomizations.read_below(path);
+    }
     let (mut checked, mut files) = (Vec::new(), 0);
     let mut unrendered: BTreeMap<(Tool, Option<String>), Vec<String>> = BTreeMap::new();
     for source in sources {
@@ -138,16 +145,13 @@ enum Role {
     Unrendered(Tool, Option<String>),
 }
 
-/// A directory as kustomize and Helm see it.
-#[derive(Default)]
-struct Directory {
-    patches: HashSet<PathBuf>,
-    is_chart: bool,
-}
-
 /// The directories that were read.
 #[derive(Default)]
-struct Directories(HashMap<PathBuf, Directory>);
+struct Directories {
+    kustomizations: Kustomizations,
+    /// Whether a chart is in one.
+    charts: HashMap<PathBuf, bool>,
+}
 
 impl Directories {
     fn role_of(&mut self, source: &Source) -> Role {
@@ -156,13 +160,14 @@ impl Directories {
         // From the nearest one on.
         let mut charts: Vec<&Path> = Vec::new();
         for above in file.ancestors().skip(1) {
-            let directory = self.0.entry(above.to_owned()).or_insert_with(|| Directory::read(above));
-            if directory.patches.contains(&file) {
-                return Role::Unrendered(Tool::Kustomize, Some(format!("kubectl kustomize {}", argument(above))));
-            }
-            if directory.is_chart {
+            self.kustomizations.read(above);
+            if *self.charts.entry(above.to_owned()).or_insert_with(|| above.join(CHART).is_file()) {
                 charts.push(above);
             }
+        }
+        if let Some(rendering) = self.kustomizations.rendering(&file) {
+            let command = rendering.map(|rendering| rendering.command(&argument(&rendering.directory)));
+            return Role::Unrendered(Tool::Kustomize, command);
         }
         let is_in_templates = |chart: &&Path| file.strip_prefix(chart).is_ok_and(|path| path.starts_with("templates"));
         let is_template = source.text.contains("{{") && charts.first().is_some_and(is_in_templates);
@@ -180,34 +185,14 @@ impl Directories {
         let is_description = charts.first().is_some_and(|chart| chart.join(CHART) == file);
         if is_description || is_no_manifest(&source.text) {
             Role::Other
+        } else if is_encrypted(&source.text) {
+            Role::Unrendered(Tool::Sops, Some("sops -d FILE".to_owned()))
         } else if has_variables(&source.text) {
             Role::Unrendered(Tool::Flux, Some("flux envsubst < FILE".to_owned()))
         } else {
             Role::Manifest
         }
     }
-}
-
-impl Directory {
-    fn read(path: &Path) -> Self {
-        let read = |name: &&str| manifests::text_of(&path.join(name)).ok();
-        let kustomization = KUSTOMIZATIONS.iter().find_map(read);
-        let patches = kustomization.iter().flat_map(|text| patches(text)).map(|patch| located(&path.join(patch)));
-        Self { patches: patches.collect(), is_chart: path.join(CHART).is_file() }
-    }
-}
-
-/// The files that a kustomization names as patches.
-fn patches(kustomization: &str) -> Vec<String> {
-    let objects = Document::yaml(1, kustomization.to_owned()).objects().unwrap_or_default();
-    let listed = |object: &Value, field: &str| object[field].as_array().cloned().unwrap_or_default();
-    let of = |object: &Value| {
-        let with_path = ["patches", "patchesJson6902"].map(|field| listed(object, field)).concat();
-        let paths = with_path.into_iter().map(|patch| patch.get("path").cloned().unwrap_or_default());
-        paths.chain(listed(object, "patchesStrategicMerge")).collect::<Vec<_>>()
-    };
-    let texts = objects.iter().filter(|object| object.is_object()).flat_map(of);
-    texts.filter_map(|path| path.as_str().map(str::to_owned)).collect()
 }
 
 /// What only Helm's templates name.
@@ -286,6 +271,19 @@ fn is_named(text: &str, key: &str) -> bool {
     let is_key = |rest: &str| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':');
     text.match_indices(key).any(|(at, _)| is_key(&text[at + key.len()..]))
 }
+
+/// Whether SOPS has encrypted an object with a schedule, or its kind.
+fn is_encrypted(text: &str) -> bool {
+    let is_meant = |object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        object["sops"].is_object() && (kind.starts_with(ENCRYPTED) || near_kinds::is_meant(kind))
+    };
+    text.contains(ENCRYPTED)
+        && documents(text).iter().flat_map(|document| document.objects().unwrap_or_default()).any(|o| is_meant(&o))
+}
+
+/// How values begin that SOPS has encrypted.
+const ENCRYPTED: &str = "ENC[";
 
 /// Whether a kind with a schedule has variables such as `${NAME}`, which Flux replaces, in other places than those of a shell.
 fn has_variables(text: &str) -> bool {

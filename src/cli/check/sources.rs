@@ -4,6 +4,7 @@
 //! manifest by itself (`repository`).
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use super::Source;
@@ -27,9 +28,39 @@ pub struct Read {
 /// # Errors
 /// The first path of `paths` that cannot be read.
 pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Read, ManifestError> {
+    read_until(paths, recursive, Err)
+}
+
+/// The same, but a path of `paths` that cannot be read ends nothing either.
+pub fn read_all(paths: &[PathBuf], recursive: bool) -> Read {
+    let mut failed = Vec::new();
+    let keep = |error| {
+        failed.push(error);
+        Ok::<(), Infallible>(())
+    };
+    let mut read = match read_until(paths, recursive, keep) {
+        Ok(read) => read,
+        Err(never) => match never {},
+    };
+    read.unreadable.splice(0..0, failed);
+    read
+}
+
+/// Reads the paths, and passes an error of one of them to `failed`, which may end the work.
+fn read_until<E>(
+    paths: &[PathBuf],
+    recursive: bool,
+    mut failed: impl FnMut(ManifestError) -> Result<(), E>,
+) -> Result<Read, E> {
     let (mut sources, mut unreadable, mut known) = (Vec::new(), Vec::new(), HashSet::new());
     for path in paths {
-        let (files, errors) = manifests::files(path, recursive)?;
+        let (files, errors) = match manifests::files(path, recursive) {
+            Ok(found) => found,
+            Err(error) => {
+                failed(error)?;
+                continue;
+            }
+        };
         unreadable.extend(errors);
         for found in files {
             // A file that is named twice, alone and by its directory, is one.
@@ -39,12 +70,12 @@ pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Read, ManifestError> {
             let file = manifests::name_of(&found);
             match manifests::text_of(&found) {
                 Ok(text) => sources.push(Source { file, text }),
-                Err(error) if found == *path => return Err(error),
+                Err(error) if found == *path => failed(error)?,
                 Err(error) => unreadable.push(error),
             }
         }
     }
-    let (sources, left_out) = repository::part(paths, sources);
+    let (sources, left_out) = repository::part(paths, recursive, sources);
     Ok(Read { sources, left_out, unreadable })
 }
 

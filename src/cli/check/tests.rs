@@ -37,8 +37,42 @@ const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 #[test]
 fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
-    let rows: [(&str, String, &[&str]); 20] = [
+    let twice = "env: [{name: A, value: b}, {name: A, value: c}]";
+    let rows: [(&str, String, &[&str]); 26] = [
+        (
+            "managed fields that the server does not understand, which it drops",
+            whole("schedule: '0 3 * * *'").replace("namespace: shop", "namespace: shop, managedFields: [{operation: Bogus, fieldsType: x}]"),
+            &[],
+        ),
+        (
+            "what is refused has no warnings of the server",
+            whole("schedule: '61 * * * *'").replace("image: i", &format!("image: i, {twice}")),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.schedule: Invalid value: \"61 * * * *\""],
+        ),
+        (
+            "nor has one with a field that there is not",
+            whole("schedule: '0 3 * * *'\n  often: yes").replace("image: i", &format!("image: i, {twice}")),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.often: there is no such field"],
+        ),
         ("nothing", String::new(), &[]),
+        (
+            "a deadline below 0, which is refused and no warning",
+            whole("schedule: '0 3 * * *'\n  startingDeadlineSeconds: -1"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.startingDeadlineSeconds: Invalid value: -1"],
+        ),
+        (
+            "a list of another name",
+            format!("apiVersion: v1\nkind: list\nitems:\n- {}", whole("schedule: '61 * * * *'").replace("---\n", "").replace('\n', "\n  ")),
+            &[
+                "a.yaml, document 1: error: kind: there is no list in v1; did you mean List of v1?",
+                "a.yaml, document 1: CronJob shop/a: error: spec.schedule: Invalid value",
+            ],
+        ),
+        (
+            "a list without items",
+            "apiVersion: v1\nkind: List\n".to_owned(),
+            &["a.yaml, document 1: error: items: is missing, or no list; kubectl refuses a list without it"],
+        ),
         ("a good one", whole("schedule: '0 3 * * *'"), &[]),
         (
             "a bad schedule in the second document",
@@ -87,7 +121,7 @@ fn error_names_document_object_and_field() {
         (
             "a version that never was",
             cron_job("batch/v2", "a", "schedule: '@daily'"),
-            &["a.yaml, document 1: CronJob shop/a: error: apiVersion: there is no CronJob in \"batch/v2\"; did you mean batch/v1?"],
+            &["a.yaml, document 1: CronJob shop/a: error: apiVersion: there is no CronJob in batch/v2; did you mean CronJob of batch/v1?"],
         ),
         (
             "a kind in small letters",
@@ -135,6 +169,20 @@ fn error_names_document_object_and_field() {
         let same = found.len() == want.len() && found.iter().zip(want).all(|(found, want)| found.starts_with(want));
         assert!(same, "{sentence}:\n{found:#?}");
     }
+}
+
+#[test]
+fn on_a_terminal_no_line_is_longer_than_it() {
+    let report = judged(&cron_job(BATCH, "a", "schedule: '*/7 * * * *'"));
+    let table = CheckFormat::Report(Format::Table);
+    let screen = Some(Screen { width: 80, colour: false });
+    let (whole, folded) = (report.render(table, None), report.render(table, screen));
+    assert!(
+        whole.lines().any(|line| line.len() > 200) && folded.lines().all(|line| line.chars().count() <= 80),
+        "{folded:?}"
+    );
+    let json = CheckFormat::Report(Format::Json);
+    assert_eq!(report.render(json, screen), report.render(json, None));
 }
 
 #[test]
@@ -468,12 +516,12 @@ fn findings_have_lines_and_codes_in_every_format() {
             format!("a.yaml:22: warning: {never} [never-fires]"),
         ]
     );
-    let github = report.render(CheckFormat::Github);
+    let github = report.render(CheckFormat::Github, None);
     assert_eq!(
         github.lines().last().unwrap(),
         format!("::warning file=a.yaml,line=22,title=cronjob-controller check%3A never-fires::{never}")
     );
-    let sarif: serde_json::Value = serde_json::from_str(&report.render(CheckFormat::Sarif)).unwrap();
+    let sarif: serde_json::Value = serde_json::from_str(&report.render(CheckFormat::Sarif, None)).unwrap();
     let run = &sarif["runs"][0];
     assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), Code::ALL.len());
     assert_eq!(

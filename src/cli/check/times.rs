@@ -94,7 +94,8 @@ impl Timed {
         let field = "spec.schedule";
         let mut faults: Vec<Fault> =
             self.policies.iter().flat_map(|policies| policies::judge(policies, &self.own, now)).collect();
-        if self.is_never_due() {
+        // The server refuses one below 0.
+        if self.is_never_due() && self.deadline.is_none_or(|deadline| deadline >= 0) {
             let message = if self.schedule.interval().is_some() {
                 "it never fires: it is shorter than the interval of @every, whose runs then always count from the deadline"
             } else {

@@ -33,7 +33,7 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             let place = Position { file: source.file.clone(), document: index + 1 };
-            let Content { objects, lost } = match document.content() {
+            let Content { objects, lost, list_fault } = match document.content() {
                 Ok(content) => content,
                 Err(error) => {
                     found.unreadable.push(error.of(&place));
@@ -41,6 +41,8 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
                 }
             };
             found.unreadable.extend(lost.iter().map(|lost| lost.of(&place)));
+            let of_list = |(field, problem)| ManifestError::Field { place: place.clone(), field, problem };
+            found.unreadable.extend(list_fault.map(of_list));
             for (_, object) in objects {
                 match read(object.clone(), namespace, seed) {
                     Ok(None) => {}

@@ -1,10 +1,9 @@
 //! Splits the text of a file into documents, and documents into objects.
 //!
 //! Guarantees: a file has the documents that kubectl reads, or an error in one of them. Each document has its first line in the
-//! file. A text that is no document, such as a comment before the first `---`, is none of its own. Objects in lists are found; a list
-//! inside of a list is an error, as it is for kubectl. Pure.
+//! file. A text that is no document, such as a comment before the first `---`, is none of its own. Objects in lists are found. Pure.
 //!
-//! Matches `YAMLOrJSONDecoder` of k8s.io/apimachinery and `FlattenListVisitor` of k8s.io/cli-runtime.
+//! Matches `YAMLOrJSONDecoder` of k8s.io/apimachinery.
 
 use std::rc::Rc;
 
@@ -12,6 +11,8 @@ use apimachinery::steps;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::lists::{Expanded, ListFault, expand};
+use super::scalars::float;
 use super::yaml::{BYTE_ORDER_MARK, Reading, YamlError};
 use super::{json, yaml};
 
@@ -34,13 +35,20 @@ pub(crate) struct Content {
     pub objects: Vec<(Place, Value)>,
     /// What kubectl loses without a word: the first of two equal keys, text after the document's value, and bytes that are no text.
     pub lost: Vec<YamlError>,
+    /// Why kubectl refuses the list around the objects.
+    pub list_fault: Option<ListFault>,
 }
 
 /// The place of an object in its document: in which list, by the list's path, and its number there, if it is not alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place(Option<(Rc<str>, usize)>);
 
 impl Place {
+    /// The place of an item of the list with that path.
+    pub(super) fn item(list: &Rc<str>, number: usize) -> Self {
+        Self(Some((Rc::clone(list), number)))
+    }
+
     /// The path in the document, such as `items[1].spec`, of a field of the object.
     pub fn field(&self, field: &str) -> String {
         match &self.0 {
@@ -88,9 +96,10 @@ impl Document {
         };
         let Reading { value, mut lost } = read.map_err(|error| self.in_file(error))?;
         lost.extend(replaced(&self.text));
-        let objects = expand(value);
-        let objects = objects.map_err(|problem| self.in_file(YamlError { line: 1, column: None, problem }))?;
-        Ok(Content { objects, lost: lost.into_iter().map(|error| self.in_file(error)).collect() })
+        let expanded = expand(as_sent(value));
+        let Expanded { objects, fault } =
+            expanded.map_err(|problem| self.in_file(YamlError { line: 1, column: None, problem }))?;
+        Ok(Content { objects, list_fault: fault, lost: lost.into_iter().map(|error| self.in_file(error)).collect() })
     }
 
     /// An error of the document with its line in the file.
@@ -98,6 +107,18 @@ impl Document {
         let before = if error.line == 1 { self.column } else { 0 };
         let column = error.column.map(|column| column + before);
         YamlError { line: self.line + error.line.saturating_sub(1), column, ..error }
+    }
+}
+
+/// The value as kubectl sends it: it has integers beyond an `i64` as floats.
+fn as_sent(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_u64() && !number.is_i64() => {
+            number.as_f64().and_then(float).unwrap_or(Value::Number(number))
+        }
+        Value::Array(items) => items.into_iter().map(as_sent).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, as_sent(value))).collect(),
+        value => value,
     }
 }
 
@@ -181,59 +202,44 @@ fn add(document: Document, documents: &mut Vec<Document>) {
     }
 }
 
-/// The objects of a value: the items of a list.
-///
-/// # Errors
-/// An item that is a list, which kubectl refuses with "is not a list: no Items field in this object".
-fn expand(mut value: Value) -> Result<Vec<(Place, Value)>, String> {
-    if value.is_null() {
-        return Ok(Vec::new());
-    }
-    let has_kind = value["kind"].as_str().is_some_and(|kind| !kind.is_empty());
-    let items = match value.get_mut("items") {
-        Some(Value::Array(items)) if has_kind => std::mem::take(items),
-        // kubectl also takes null for a list.
-        Some(Value::Null) if has_kind => Vec::new(),
-        _ => return Ok(vec![(Place(None), value)]),
-    };
-    if let Some(number) = steps::each(items.iter()).position(|item| item.get("items").is_some_and(Value::is_array)) {
-        return Err(format!(
-            "items[{number}] is a list, and kubectl refuses lists in lists; put its items into the outer one"
-        ));
-    }
-    let list: Rc<str> = "items".into();
-    let objects = items.into_iter().enumerate().map(|(number, mut item)| {
-        complete(&mut item, &value);
-        (Place(Some((Rc::clone(&list), number))), item)
-    });
-    Ok(objects.collect())
-}
-
-/// Sets what the API server leaves out of the items of a list such as `CronJobList`, because the list says it.
-fn complete(item: &mut Value, list: &Value) {
-    let Some(item) = item.as_object_mut() else { return };
-    let is_empty = |field| item.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
-    let kind = list["kind"].as_str().map(|kind| kind.strip_suffix("List").unwrap_or(kind)).unwrap_or_default();
-    if !kind.is_empty() && is_empty("kind") && is_empty("apiVersion") {
-        item.insert("kind".to_owned(), kind.into());
-        item.insert("apiVersion".to_owned(), list["apiVersion"].clone());
-    }
-}
-
 /// What is wrong with a document in which a value has no quotes and begins with a character that means something in YAML, as
-/// schedules do. It is the line of the `error`.
+/// schedules do. It is in the line of the `error`.
 fn unquoted(document: &str, error: &YamlError) -> Option<YamlError> {
     let line = document.lines().nth(error.line.checked_sub(1)?)?;
-    let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
-    let bare = |quote: char| key.trim_end().strip_prefix(quote)?.strip_suffix(quote);
-    let key = bare('"').or_else(|| bare('\'')).unwrap_or(key);
-    let value = value.split(" #").next().unwrap_or_default().trim();
-    let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
-    // What follows an alias's star is a name.
-    let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
-    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
-    let problem = || format!("a value that begins with {first} needs quotes: {key}: \"{value}\"");
-    (is_key && !is_alias).then(|| YamlError { line: error.line, column: None, problem: problem() })
+    let pairs = line.match_indices(": ").map(|(at, colon)| (&line[..at], line[at + colon.len()..].trim_start()));
+    let mut found = pairs.filter_map(|(before, value)| {
+        let first = value.chars().next().filter(|first| matches!(first, '*' | '@' | '%' | '`'))?;
+        // What follows an alias's star is a name.
+        let is_alias = first == '*' && value[1..].starts_with(char::is_alphanumeric);
+        let key = key_at_end(before)?;
+        // In braces a comma ends the value. They are often on the lines before.
+        let ends: &[char] = if before.contains('{') || value.ends_with('}') { &[',', '}'] } else { &[] };
+        let value = value.split(" #").next().unwrap_or_default();
+        let value = value.split(ends).next().unwrap_or_default().trim();
+        (!is_alias).then(|| format!("a value that begins with {first} needs quotes: {key}: \"{value}\""))
+    });
+    Some(YamlError { line: error.line, column: None, problem: found.next()? })
+}
+
+/// The key, with or without quotes, that is all of a line or follows a bracket, a comma or a dash.
+fn key_at_end(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let bare = |quote: char| {
+        let rest = line.strip_suffix(quote)?;
+        let start = rest.rfind(quote)?;
+        Some((&rest[..start], &rest[start + 1..]))
+    };
+    let plain = || {
+        let start =
+            line.rfind(|c: char| !is_part(c)).map_or(0, |at| at + line[at..].chars().next().map_or(1, char::len_utf8));
+        line.split_at(start)
+    };
+    let (before, key) = bare('"').or_else(|| bare('\'')).unwrap_or_else(plain);
+    let before = before.trim_end();
+    let is_key = !key.is_empty() && key.chars().all(is_part);
+    let is_first = before.chars().all(|c| c == '-' || c == ' ') || before.ends_with(['{', ',', '[']);
+    (is_key && is_first).then_some(key)
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Reads a JSON value as kubectl and the API server do.
 //!
 //! Guarantees: a number without a fraction is an integer, however it is written, as in YAML. Of a key that occurs twice the last value
-//! counts, and the first such key is told. Pure.
+//! counts, and the first such key is told. An escape of half a surrogate pair is U+FFFD, as for Go. Pure.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 
+use apimachinery::steps;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
@@ -20,12 +23,48 @@ const OUT_OF_RANGE: &str = "number out of range";
 /// # Errors
 /// The first fault.
 pub(super) fn read(text: &str) -> Result<Reading, YamlError> {
-    match value(text, true) {
+    let text = whole_pairs(text);
+    match value(&text, true) {
         Err(error) if error.problem.ends_with(TWICE) => {
-            value(text, false).map(|value| Reading { value, lost: vec![error] })
+            value(&text, false).map(|value| Reading { value, lost: vec![error] })
         }
         read => read.map(|value| Reading { value, lost: Vec::new() }),
     }
+}
+
+/// The text with the escape of U+FFFD, which is as long, in place of each that is half of a pair.
+fn whole_pairs(text: &str) -> Cow<'_, str> {
+    const HIGH: RangeInclusive<u16> = 0xd800..=0xdbff;
+    const LOW: RangeInclusive<u16> = 0xdc00..=0xdfff;
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut whole, mut kept, mut at) = (String::new(), 0, 0);
+    while let Some(found) = text[at..].find('\\') {
+        steps::add(1);
+        at += found;
+        let is_low = |at: usize| unit(at).is_some_and(|unit| LOW.contains(&unit));
+        let is_half = match unit(at) {
+            Some(unit) if HIGH.contains(&unit) && is_low(at + 6) => {
+                at += 12;
+                continue;
+            }
+            unit => unit.is_some_and(|unit| HIGH.contains(&unit) || LOW.contains(&unit)),
+        };
+        if is_half {
+            whole += &text[kept..at];
+            whole += "\\ufffd";
+            kept = at + 6;
+        }
+        // What follows a backslash is not one that begins an escape.
+        at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8);
+    }
+    if kept == 0 {
+        return Cow::Borrowed(text);
+    }
+    whole += &text[kept..];
+    Cow::Owned(whole)
 }
 
 /// The value, or an error for a key that occurs twice if `is_strict`.

@@ -181,7 +181,7 @@ impl Decoder {
             (Type::Number(_) | Type::IntOrString, Value::Null) => *value = Value::from(0),
             (Type::Number(name), Value::Number(number)) if !self.fits(number, name, place) => *value = Value::from(0),
             (Type::IntOrString, Value::Number(number)) if !is_int32(number) => {
-                self.stop(&format!("number {number}"), "int32", place)?;
+                self.stop(&format!("number {}", shown(number)), "int32", place)?;
                 *value = Value::from(0);
             }
             (Type::IntOrString, Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
@@ -216,7 +216,7 @@ impl Decoder {
             _ => number.is_i64(),
         };
         if !fits {
-            self.fail(&format!("number {number}"), name, place);
+            self.fail(&format!("number {}", shown(number)), name, place);
         }
         fits
     }
@@ -254,6 +254,16 @@ impl Decoder {
 
 fn is_int32(number: &Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+}
+
+/// A number as Go writes it: a large one, or a fraction, without an exponent.
+fn shown(number: &Number) -> String {
+    const WHOLE: f64 = 9_223_372_036_854_775_808.0;
+    let float = number.as_f64().filter(|_| number.is_f64());
+    match float.map(|float| (float, float.abs())) {
+        Some((float, size)) if (WHOLE..1e21).contains(&size) || (1e-6..1.0).contains(&size) => float.to_string(),
+        _ => number.to_string(),
+    }
 }
 
 /// The kind of a value, in Go's words.

@@ -8,6 +8,9 @@
 pub(super) const FORMAT_ERROR: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
+/// The error for a text that matches the expression, and whose suffix is none, in upstream's words.
+const SUFFIX_ERROR: &str = "unable to parse quantity's suffix";
+
 /// The most digits of a number that Go reads as 64 bits.
 const GO_DIGITS: usize = 18;
 /// The most that a number of arbitrary precision is, in thousandths.
@@ -35,9 +38,19 @@ enum Family {
 /// The canonical text of a quantity.
 ///
 /// # Errors
-/// [`FORMAT_ERROR`] when the text is not a quantity.
+/// [`FORMAT_ERROR`] or [`SUFFIX_ERROR`] when the text is not a quantity.
 pub(super) fn canonical(text: &str) -> Result<String, String> {
-    parse(text.trim()).map(Quantity::text).ok_or_else(|| FORMAT_ERROR.to_owned())
+    let error = || if is_of_format(text.trim()) { SUFFIX_ERROR } else { FORMAT_ERROR };
+    parse(text.trim()).map(Quantity::text).ok_or_else(|| error().to_owned())
+}
+
+/// Whether a text is a number, whose digits may be missing, and letters of suffixes with an exponent. Matches `parseQuantityString`.
+fn is_of_format(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start_matches(|c: char| c.is_ascii_digit());
+    let suffix = unsigned.strip_prefix('.').unwrap_or(unsigned).trim_start_matches(|c: char| c.is_ascii_digit());
+    let exponent = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    !text.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
 }
 
 /// The text of a quantity that is not rounded to thousandths, as those outside of lists of resources are: it may have the suffixes u
@@ -68,7 +81,8 @@ pub(super) fn parse(text: &str) -> Option<Quantity> {
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
     let (number, suffix) = unsigned.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+    // Go reads a sign, a point or a suffix alone as 0.
+    if text.is_empty() || fraction.contains('.') {
         return None;
     }
     let mantissa: i128 = format!("0{whole}{fraction}").parse().ok()?;

@@ -64,7 +64,19 @@ fn jobs_that_nothing_bounds_are_found_where_they_start_often() {
 #[test]
 fn finding_says_what_happens_and_what_to_write() {
     let message = |spec: &Value| judged(ControllerKind::CronJob, "0 * * * *", spec).unwrap().message;
-    let rest = "and nothing bounds how many Jobs run at a time: those that hang or cannot start pile up, 24 a day or more; write \
+    let rows = [
+        ("*/5 * * * *", 288),
+        ("* * * * *", 1440),
+        ("@every 1s", 86_400),
+        ("@every 7m", 206),
+        ("*/10 8-17 * * 1-5", 60),
+        ("0 * * * *", 24),
+    ];
+    for (schedule, runs) in rows {
+        let message = judged(ControllerKind::CronJob, schedule, &json!({})).unwrap().message;
+        assert!(message.contains(&format!(" pile up, {runs} a day; write")), "{schedule}: {message}");
+    }
+    let rest = "and nothing bounds how many Jobs run at a time: those that hang or cannot start pile up, 24 a day; write \
                 Forbid or Replace here, activeDeadlineSeconds in the Job, or the annotation cronjob-controller.dev/max-concurrent";
     assert_eq!(message(&json!({})), format!("is not set, which means Allow, {rest}"));
     assert_eq!(message(&json!({"concurrencyPolicy": "Allow"})), format!("is Allow, {rest}"));

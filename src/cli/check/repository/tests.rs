@@ -47,7 +47,7 @@ fn files_that_are_no_manifests_alone_are_left_out() {
     let of_jinja = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n{% if x %}\nspec: {schedule: \"{{ at }}\"}\n{% endif %}\n";
     let of_helmfile = "releases:\n- name: a\n  version: {{ requiredEnv \"V\" }}\n";
     let of_ansible = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ name }}\n";
-    let rows: [Row<'_>; 29] = [
+    let rows: [Row<'_>; 35] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
         ("values", &[("a.yaml", CRON_JOB), ("values.yaml", "image: {tag: 1}\n")], &["a.yaml"], 1, &[]),
         ("a list of something", &[("play.yml", "- hosts: all\n")], &[], 1, &[]),
@@ -84,6 +84,84 @@ fn files_that_are_no_manifests_alone_are_left_out() {
             &["base/cronjob.yaml"],
             0,
             &[kustomize],
+        ),
+        (
+            "a patch of another directory",
+            &[
+                ("o/kustomization.yaml", "resources: [../base]\npatches: [{path: ../patches/a.yaml}]\n"),
+                ("patches/a.yaml", CRON_JOB),
+            ],
+            &[],
+            0,
+            &[
+                "patches/a.yaml: a patch of kustomize is not read alone; to check the result: kubectl kustomize --load-restrictor LoadRestrictionsNone o |",
+            ],
+        ),
+        (
+            "a patch beside a file of another directory",
+            &[
+                ("b/kustomization.yaml", "resources: [../x.yaml]\n"),
+                ("o/kustomization.yaml", "resources: [../b]\npatches: [{path: a.yaml}]\n"),
+                ("o/a.yaml", CRON_JOB),
+                ("x.yaml", CRON_JOB),
+            ],
+            &["x.yaml"],
+            0,
+            &[
+                "o/a.yaml: a patch of kustomize is not read alone; to check the result: kubectl kustomize --load-restrictor LoadRestrictionsNone o |",
+            ],
+        ),
+        (
+            "a patch of a component",
+            &[
+                ("c/kustomization.yaml", "kind: Component\npatches: [{path: a.yaml}]\n"),
+                ("c/a.yaml", CRON_JOB),
+                ("d/kustomization.yaml", "kind: Component\ncomponents: [../c]\n"),
+                ("o/kustomization.yaml", "components: [../d]\n"),
+            ],
+            &[],
+            0,
+            &["c/a.yaml: a patch of kustomize is not read alone; to check the result: kubectl kustomize o |"],
+        ),
+        (
+            "a patch of components that only use each other",
+            &[
+                ("c/kustomization.yaml", "kind: Component\ncomponents: [../d]\npatches: [{path: a.yaml}]\n"),
+                ("c/a.yaml", CRON_JOB),
+                ("d/kustomization.yaml", "kind: Component\ncomponents: [../c]\n"),
+            ],
+            &[],
+            0,
+            &["c/a.yaml: a patch of kustomize is not read alone; render it, and check the result: "],
+        ),
+        (
+            "what SOPS has encrypted",
+            &[
+                (
+                    "a.yaml",
+                    "apiVersion: batch/v1\nkind: CronJob\nspec: {schedule: 'ENC[AES256_GCM,data:x]'}\nsops: {mac: x}\n",
+                ),
+                ("b.yaml", "apiVersion: 'ENC[x]'\nkind: 'ENC[x]'\nmetadata: {name: 'ENC[x]'}\nsops: {mac: x}\n"),
+                ("c.yaml", "apiVersion: v1\nkind: Secret\ndata: {a: 'ENC[x]'}\nsops: {mac: x}\n"),
+                ("d.yaml", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: 'ENC[x]'}\n"),
+            ],
+            &["c.yaml", "d.yaml"],
+            0,
+            &[
+                "a.yaml: 2 manifests encrypted by SOPS are not read alone; to check the result: sops -d FILE | cronjob-controller check -f -",
+            ],
+        ),
+        (
+            "hidden directories and packages",
+            &[
+                (".git/a.yaml", CRON_JOB),
+                ("node_modules/a.yaml", CRON_JOB),
+                (".a.yaml", CRON_JOB),
+                ("git/a.yaml", CRON_JOB),
+            ],
+            &[".a.yaml", "git/a.yaml"],
+            0,
+            &[],
         ),
         (
             "patches of every kind, in directories below",
@@ -232,8 +310,8 @@ fn whole_repository_has_the_findings_that_are_meant_and_no_others() {
             [3, 3, 4],
             &[("overlays/prod/extra.yaml", 4, "warning: duplicate", "metadata.name")],
             &[
-                "components/alerts/annotations.yaml: a patch of kustomize is",
-                "overlays/dev/patches/resources.yaml: 2 patches of kustomize are",
+                // One is of a component that it uses.
+                "components/alerts/annotations.yaml: 3 patches of kustomize are not read alone; to check the result: kubectl kustomize",
                 "overlays/prod/patches/resources.yaml: 2 patches of kustomize are",
             ],
         ),
@@ -248,14 +326,16 @@ fn whole_repository_has_the_findings_that_are_meant_and_no_others() {
         ),
         (
             "gitops",
-            [3, 2, 15],
+            [3, 1, 13],
             &[
                 ("clusters/prod/all.yaml", 21, "error: no-kind", "apiVersion"),
                 ("clusters/prod/report.yaml", 4, "warning: duplicate", "metadata.name"),
                 ("half/cronjob.yaml", 1, "error: no-kind", "apiVersion"),
                 ("half/indent.yaml", 3, "error: not-yaml", ""),
             ],
-            &[],
+            &[
+                "secrets/all.sops.json: a manifest encrypted by SOPS is not read alone; to check the result: sops -d FILE |",
+            ],
         ),
     ];
     for (name, numbers, findings, left_out) in rows {

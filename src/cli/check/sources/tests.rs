@@ -24,10 +24,15 @@ fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
     let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
     assert_eq!(texts, ["kind: CronJob\n"]);
     let files: Vec<(String, String)> = unreadable.iter().map(|error| (error.file(), error.reason())).collect();
-    let reasons = [("a.yaml", "Input/output error (os error 5)"), ("c.yaml", "No such file or directory (os error 2)")];
+    let reasons = [
+        ("a.yaml", "cannot be read: Input/output error (os error 5)"),
+        ("c.yaml", "cannot be read: No such file or directory (os error 2)"),
+    ];
     assert_eq!(files, reasons.map(|(name, reason)| (path_text(&path(name)), reason.to_owned())));
     for named in [path("a.yaml"), path("none.yaml")] {
-        assert!(read(&[named], false).unwrap_err().to_string().contains(": cannot be read: "));
+        assert!(read(&[named.clone()], false).unwrap_err().to_string().contains(": cannot be read: "));
+        let Read { sources, unreadable, .. } = read_all(&[named.clone(), path("b.yaml")], false);
+        assert_eq!((sources.len(), unreadable.len(), unreadable[0].file()), (1, 1, path_text(&named)));
     }
 }
 
@@ -48,7 +53,10 @@ fn unreadable_directory_below_is_reported_and_the_others_are_read() {
     let files: Vec<&str> = sources.iter().map(|source| source.file.as_str()).collect();
     assert_eq!(files, [path_text(&path("a/y.yaml")), path_text(&path("z.yaml"))]);
     let [error] = unreadable.as_slice() else { panic!("{unreadable:?}") };
-    assert!(error.file().contains("/b/ddd") && error.reason() == "File name too long (os error 36)", "{error}");
+    assert!(
+        error.file().contains("/b/ddd") && error.reason() == "cannot be read: File name too long (os error 36)",
+        "{error}"
+    );
 }
 
 /// A manifest with these lines in the spec of the Job, before its template.

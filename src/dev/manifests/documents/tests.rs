@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used)]
 
-use serde_json::json;
-
 use super::*;
 
 /// The documents of a text: their lines and texts, or what is wrong with them.
@@ -96,6 +94,10 @@ fn errors_have_their_line_and_column_in_the_file() {
         ("a: 1\n---\n\na: @daily\n", "line 4: a value that begins with @ needs quotes: a: \"@daily\""),
         ("\"a\": */5 * * * * # b\n", "line 1: a value that begins with * needs quotes: a: \"*/5 * * * *\""),
         ("b:\n- 'a' : @daily\n", "line 2: a value that begins with @ needs quotes: a: \"@daily\""),
+        ("a: {b: */5 * * * *}\n", "line 1: a value that begins with * needs quotes: b: \"*/5 * * * *\""),
+        ("a: {c: 1, b: @daily, d: 2}\n", "line 1: a value that begins with @ needs quotes: b: \"@daily\""),
+        ("{\"b\": * * * * *}\n", "line 1: a value that begins with * needs quotes: b: \"* * * * *\""),
+        ("a: {\n  b: */5 0,12 * * *, c: 1}\n", "line 2: a value that begins with * needs quotes: b: \"*/5 0\""),
         (
             "a: 1\n---\nkind: List\nitems:\n- kind: List\n  items: []\n",
             "line 2: items[0] is a list, and kubectl refuses lists in lists; put its items into the outer one",
@@ -111,46 +113,17 @@ fn errors_have_their_line_and_column_in_the_file() {
 }
 
 #[test]
-fn items_of_lists_are_objects_and_no_item_is_a_list() {
-    let inner = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "C"}, {"name": "d"}]});
+fn integers_beyond_64_bits_with_a_sign_are_floats_as_kubectl_sends_them() {
     let rows = [
-        ("no list", json!({"kind": "A"}), vec![("x", json!({"kind": "A"}))]),
-        ("nothing", Value::Null, vec![]),
-        ("an empty list", json!({"kind": "List", "items": []}), vec![]),
-        ("null for a list", json!({"kind": "List", "items": null}), vec![]),
-        ("a list without a kind", json!({"items": [1]}), vec![("x", json!({"items": [1]}))]),
-        ("items that are no list", json!({"kind": "A", "items": {}}), vec![("x", json!({"kind": "A", "items": {}}))]),
-        (
-            "a typed list",
-            json!({"apiVersion": "v", "kind": "AList", "items": [{"name": "a"}, {"kind": "B"}, {"kind": "", "apiVersion": ""}]}),
-            vec![
-                ("items[0].x", json!({"apiVersion": "v", "kind": "A", "name": "a"})),
-                ("items[1].x", json!({"kind": "B"})),
-                ("items[2].x", json!({"apiVersion": "v", "kind": "A"})),
-            ],
-        ),
-        (
-            "a list of another name",
-            json!({"apiVersion": "v", "kind": "A", "items": [{"name": "a"}]}),
-            vec![("items[0].x", json!({"apiVersion": "v", "kind": "A", "name": "a"}))],
-        ),
-        (
-            "items that are no list, in a list",
-            json!({"apiVersion": "v", "kind": "AList", "items": [{"items": {}}]}),
-            vec![("items[0].x", json!({"apiVersion": "v", "kind": "A", "items": {}}))],
-        ),
+        ("9223372036854775807", "9223372036854775807"),
+        ("9223372036854775808", "9223372036854776000"),
+        ("18446744073709551615", "1.8446744073709552e+19"),
+        ("-9223372036854775808", "-9223372036854775808"),
     ];
-    for (name, value, want) in rows {
-        let found: Vec<(String, Value)> =
-            expand(value).unwrap().into_iter().map(|(place, object)| (place.field("x"), object)).collect();
-        let want: Vec<(String, Value)> = want.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
-        assert_eq!(found, want, "{name}");
-    }
-    // As `kubectl label --local` of v1.32, whatever the kinds.
-    for (name, items) in
-        [("a list", json!([{"kind": "B"}, inner])), ("an empty one", json!([{"kind": "B"}, {"items": []}]))]
-    {
-        let error = expand(json!({"kind": "List", "items": items})).unwrap_err();
-        assert!(error.starts_with("items[1] is a list, and kubectl refuses"), "{name}: {error}");
+    for (given, want) in rows {
+        for text in [format!("a: [{given}]\n"), format!("{{\"a\": [{given}]}}")] {
+            let objects = documents(&text)[0].objects().unwrap();
+            assert_eq!(objects[0]["a"][0].to_string(), want, "{text}");
+        }
     }
 }

@@ -25,7 +25,13 @@ fn values_of_json_have_whole_numbers_and_of_a_key_that_occurs_twice_the_last_val
         ("a key twice, and a float", r#"{"a": {"b": 1, "b": 2.0}, "a": 3}"#, Ok(json!({"a": 3}))),
         ("a key twice, and nesting", &twice, Err("line 1 column 123: values are nested more than 100 levels deep")),
         ("a number beyond floats", "[1e400]", Err("line 1 column 6: number out of range")),
-        ("half a pair of escapes", r#"["\ud83d"]"#, Err("line 1 column 9: an escape in a text is no character")),
+        ("the first half of a pair", r#"["\ud83d"]"#, Ok(json!(["\u{fffd}"]))),
+        ("the second half", r#"["a\uDE00b"]"#, Ok(json!(["a\u{fffd}b"]))),
+        ("the first half, twice", r#""\ud83d\ud83d\ude00""#, Ok(json!("\u{fffd}😀"))),
+        ("the second half first", r#""\ude00\ud83d""#, Ok(json!("\u{fffd}\u{fffd}"))),
+        ("a half in a key", r#"{"\ud83d": 1}"#, Ok(json!({"\u{fffd}": 1}))),
+        ("a backslash before it", r#""\\ud83d""#, Ok(json!("\\ud83d"))),
+        ("two of them", r#""\\\ud83d""#, Ok(json!("\\\u{fffd}"))),
         ("nesting", &too_deep, Err("line 1 column 102: values are nested more than 100 levels deep")),
     ];
     for (name, text, want) in rows {

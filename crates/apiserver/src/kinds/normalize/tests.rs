@@ -51,6 +51,27 @@ proptest! {
 }
 
 #[test]
+fn number_of_the_wrong_type_is_shown_as_go_writes_it() {
+    // The texts are those of the real server for what kubectl sends.
+    let rows = [
+        ("18446744073709551616", "18446744073709552000"),
+        ("-9223372036854775809", "-9223372036854776000"),
+        ("99999999999999999999", "100000000000000000000"),
+        ("1e21", "1e+21"),
+        ("1e30", "1e+30"),
+        ("1.5", "1.5"),
+        ("0.00001", "0.00001"),
+        ("1e-7", "1e-7"),
+        ("9223372036854775808", "9223372036854775808"),
+    ];
+    for (given, want) in rows {
+        let mut object = json!({"spec": {"startingDeadlineSeconds": serde_json::from_str::<Value>(given).unwrap()}});
+        let error = normalize(&mut object, "batch.v1.CronJob").unwrap_err();
+        assert!(error.contains(&format!("unmarshal number {want} into")), "{given}: {error}");
+    }
+}
+
+#[test]
 fn a_value_of_the_wrong_type_is_named_as_go_names_it() {
     let rows = [
         (

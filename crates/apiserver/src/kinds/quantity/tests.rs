@@ -26,6 +26,12 @@ fn quantities_have_one_canonical_text() {
         ("1e0", "1"),
         ("100u", "1m"),
         ("1n", "1m"),
+        (".", "0"),
+        ("+", "0"),
+        ("-", "0"),
+        ("m", "0"),
+        ("Ki", "0"),
+        ("e1", "0"),
     ];
     for (text, expected) in rows {
         assert_eq!(canonical(text).as_deref(), Ok(expected), "{text}");
@@ -58,8 +64,11 @@ fn number_beyond_all_limits_is_still_one() {
 
 #[test]
 fn invalid_quantity_is_refused() {
-    for text in ["", "abc", "1.2.3", ".", "-", "1 Gi", "1gi", "1e", "0x10"] {
+    for text in ["", "abc", "1.2.3", "1 Gi", "1gi", "0x10", "1Kib", "1e+1m", "..1"] {
         assert_eq!(canonical(text), Err(FORMAT_ERROR.to_owned()), "{text}");
+    }
+    for text in ["1e", "e", "1e+", "1e-", "1ee", "1m1", "1Ei2", "ki", "1+1", "n+", "--1"] {
+        assert_eq!(canonical(text), Err(SUFFIX_ERROR.to_owned()), "{text}");
     }
 }
 

@@ -1,0 +1,160 @@
+//! Kustomizations: which files are their patches, and which command renders these.
+//!
+//! Guarantees: a command is one that kustomize runs: a Component is rendered with a kustomization that uses it, and files outside of a
+//! kustomization's directory are allowed where it names some. Each kustomization is read once. Reads them below the directories of the command
+//! line and above the files.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::located;
+use crate::dev::manifests::{self, Document};
+
+/// The names that kustomize knows.
+const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// What a kustomization names.
+struct Kustomization {
+    is_component: bool,
+    /// The files and directories.
+    named: Vec<PathBuf>,
+}
+
+/// How a patch is rendered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Rendering {
+    /// The directory of the kustomization.
+    pub directory: PathBuf,
+    /// Whether it names files outside of its directory.
+    pub is_unrestricted: bool,
+}
+
+impl Rendering {
+    /// The command, where `argument` is the directory.
+    pub fn command(&self, argument: &str) -> String {
+        let flag = if self.is_unrestricted { " --load-restrictor LoadRestrictionsNone" } else { "" };
+        format!("kubectl kustomize{flag} {argument}")
+    }
+}
+
+/// The kustomizations that were read.
+#[derive(Default)]
+pub(super) struct Kustomizations {
+    known: HashMap<PathBuf, Option<Kustomization>>,
+    /// The directories whose kustomizations name a patch.
+    owners: HashMap<PathBuf, BTreeSet<PathBuf>>,
+    /// The directories whose kustomizations use a component.
+    users: HashMap<PathBuf, BTreeSet<PathBuf>>,
+}
+
+impl Kustomizations {
+    /// Reads those in a directory and the directories below.
+    pub fn read_below(&mut self, path: &Path) {
+        let mut directories = vec![path.to_owned()];
+        while let Some(directory) = directories.pop() {
+            self.read(&located(&directory));
+            let entries = std::fs::read_dir(&directory).into_iter().flatten().filter_map(Result::ok);
+            let below = entries.filter(manifests::is_descended).map(|entry| entry.path());
+            directories.extend(below);
+        }
+    }
+
+    /// Reads that in a directory, if there is one.
+    pub fn read(&mut self, directory: &Path) {
+        if self.known.contains_key(directory) {
+            return;
+        }
+        let text = NAMES.iter().find_map(|name| manifests::text_of(&directory.join(name)).ok());
+        let objects = text.map(|text| Document::yaml(1, text).objects().unwrap_or_default());
+        let Some(object) = objects.and_then(|objects| objects.into_iter().find(Value::is_object)) else {
+            self.known.insert(directory.to_owned(), None);
+            return;
+        };
+        let patches = patches(&object);
+        let below = |names: &[String]| names.iter().map(|name| located(&directory.join(name))).collect::<Vec<_>>();
+        for patch in below(&patches) {
+            self.owners.entry(patch).or_default().insert(directory.to_owned());
+        }
+        for component in below(&texts(&object["components"])) {
+            self.users.entry(component).or_default().insert(directory.to_owned());
+        }
+        let named = below(&[patches, named(&object)].concat());
+        let kustomization = Kustomization { is_component: object["kind"] == "Component", named };
+        self.known.insert(directory.to_owned(), Some(kustomization));
+    }
+
+    /// How a file is rendered if it is a patch; of a component that nothing uses, it is not known.
+    pub fn rendering(&mut self, file: &Path) -> Option<Option<Rendering>> {
+        let owners = self.owners.get(file)?;
+        // The nearest one around the file, or else the first.
+        let around =
+            owners.iter().filter(|owner| file.starts_with(owner)).max_by_key(|owner| owner.components().count());
+        let directory = self.user(around.or_else(|| owners.first())?.clone());
+        Some(directory.map(|directory| {
+            let is_unrestricted = self.names_outside(&directory);
+            Rendering { directory, is_unrestricted }
+        }))
+    }
+
+    /// The directory itself if its kustomization is no component, or else one that uses it.
+    fn user(&self, directory: PathBuf) -> Option<PathBuf> {
+        let (mut seen, mut next) = (HashSet::new(), vec![directory]);
+        while let Some(directory) = next.pop() {
+            let kustomization = self.known.get(&directory).and_then(Option::as_ref);
+            if kustomization.is_some_and(|kustomization| !kustomization.is_component) {
+                return Some(directory);
+            }
+            if seen.insert(directory.clone()) {
+                // The first one is looked at first.
+                next.extend(self.users.get(&directory).into_iter().flatten().rev().cloned());
+            }
+        }
+        None
+    }
+
+    /// Whether a kustomization, or one that it uses, names a file outside of its own directory.
+    fn names_outside(&mut self, directory: &Path) -> bool {
+        let (mut seen, mut next) = (HashSet::new(), vec![directory.to_owned()]);
+        while let Some(directory) = next.pop() {
+            if !seen.insert(directory.clone()) {
+                continue;
+            }
+            self.read(&directory);
+            let named = self.known.get(&directory).and_then(Option::as_ref).map(|own| own.named.clone());
+            for path in named.into_iter().flatten() {
+                if path.is_dir() {
+                    next.push(path);
+                } else if !path.starts_with(&directory) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The texts in a list.
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+/// The files that a kustomization names as patches.
+fn patches(object: &Value) -> Vec<String> {
+    let with_path = ["patches", "patchesJson6902"].into_iter().flat_map(|field| object[field].as_array()).flatten();
+    let paths = with_path.filter_map(|patch| patch["path"].as_str().map(str::to_owned));
+    paths.chain(texts(&object["patchesStrategicMerge"])).collect()
+}
+
+/// The other files and the directories that it names.
+fn named(object: &Value) -> Vec<String> {
+    let generators =
+        ["configMapGenerator", "secretGenerator"].into_iter().flat_map(|field| object[field].as_array()).flatten();
+    let sources = generators.flat_map(|generator| [texts(&generator["files"]), texts(&generator["envs"])].concat());
+    // A key may be before the path.
+    let sources = sources.map(|source| source.split_once('=').map_or(source.clone(), |(_, path)| path.to_owned()));
+    let lists =
+        ["resources", "bases", "components", "crds", "configurations"].map(|field| texts(&object[field])).concat();
+    lists.into_iter().filter(|name| !name.contains("://")).chain(sources).collect()
+}
