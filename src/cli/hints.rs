@@ -95,7 +95,8 @@ fn duration_of_go(text: &str) -> Option<String> {
             "s" | "sec" | "secs" | "second" | "seconds" => (1, 's'),
             _ => return None,
         };
-        duration += &format!("{}{unit}", digits.parse::<u32>().ok()?.checked_mul(factor)?);
+        duration += &digits.parse::<u32>().ok()?.checked_mul(factor)?.to_string();
+        duration.push(unit);
         rest = after.trim_start();
     }
     Some(duration)

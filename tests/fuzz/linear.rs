@@ -41,7 +41,7 @@ pub fn check_manifests(input: &[u8]) {
     let rules = Rules { histogram: true, ..Rules::default() };
     let report = stepped(input.len(), 1_000, 1_100_000, || check(&[source], &rules, now()));
     for format in CheckFormat::NAMES {
-        stepped(input.len(), 2_000, 100_000, || black_box(report.render(CheckFormat::parse(format).unwrap())));
+        stepped(input.len(), 2_000, 100_000, || black_box(report.render(CheckFormat::parse(format).unwrap(), None)));
     }
 }
 

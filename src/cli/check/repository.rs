@@ -166,8 +166,7 @@ impl Directories {
             }
         }
         if let Some(rendering) = self.kustomizations.rendering(&file) {
-            let command = rendering.map(|rendering| rendering.command(&argument(&rendering.directory)));
-            return Role::Unrendered(Tool::Kustomize, command);
+            return Role::Unrendered(Tool::Kustomize, rendering.command(argument));
         }
         let is_in_templates = |chart: &&Path| file.strip_prefix(chart).is_ok_and(|path| path.starts_with("templates"));
         let is_template = source.text.contains("{{") && charts.first().is_some_and(is_in_templates);

@@ -52,6 +52,11 @@ fn a_bad_manifest_is_named_by_file_document_and_field() {
         ),
         ("a text", "just words\n".to_owned(), "f.yaml, document 1: apiVersion: is missing; every manifest needs it"),
         (
+            "a list that there is not",
+            format!("apiVersion: v1\nkind: list\nitems:\n- {}", a.replace('\n', "\n  ")),
+            "f.yaml, document 1: kind: there is no list in v1; did you mean List of v1?",
+        ),
+        (
             "a tab",
             format!("{a}---\n{a}spec:\n\tschedule: x\n"),
             "f.yaml, document 2: not YAML: line 11 column 1: a tab is used for indentation; use spaces",

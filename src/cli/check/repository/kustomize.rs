@@ -25,17 +25,17 @@ struct Kustomization {
 /// How a patch is rendered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rendering {
-    /// The directory of the kustomization.
-    pub directory: PathBuf,
+    /// The directory of the kustomization; of a component that nothing uses, it is not known.
+    directory: Option<PathBuf>,
     /// Whether it names files outside of its directory.
-    pub is_unrestricted: bool,
+    is_unrestricted: bool,
 }
 
 impl Rendering {
-    /// The command, where `argument` is the directory.
-    pub fn command(&self, argument: &str) -> String {
+    /// The command, where `argument` writes the directory.
+    pub fn command(&self, argument: impl Fn(&Path) -> String) -> Option<String> {
         let flag = if self.is_unrestricted { " --load-restrictor LoadRestrictionsNone" } else { "" };
-        format!("kubectl kustomize{flag} {argument}")
+        self.directory.as_deref().map(|directory| format!("kubectl kustomize{flag} {}", argument(directory)))
     }
 }
 
@@ -85,17 +85,15 @@ impl Kustomizations {
         self.known.insert(directory.to_owned(), Some(kustomization));
     }
 
-    /// How a file is rendered if it is a patch; of a component that nothing uses, it is not known.
-    pub fn rendering(&mut self, file: &Path) -> Option<Option<Rendering>> {
+    /// How a file is rendered if it is a patch.
+    pub fn rendering(&mut self, file: &Path) -> Option<Rendering> {
         let owners = self.owners.get(file)?;
         // The nearest one around the file, or else the first.
         let around =
             owners.iter().filter(|owner| file.starts_with(owner)).max_by_key(|owner| owner.components().count());
         let directory = self.user(around.or_else(|| owners.first())?.clone());
-        Some(directory.map(|directory| {
-            let is_unrestricted = self.names_outside(&directory);
-            Rendering { directory, is_unrestricted }
-        }))
+        let is_unrestricted = directory.as_ref().is_some_and(|directory| self.names_outside(directory));
+        Some(Rendering { directory, is_unrestricted })
     }
 
     /// The directory itself if its kustomization is no component, or else one that uses it.
@@ -142,7 +140,7 @@ fn texts(list: &Value) -> Vec<String> {
 
 /// The files that a kustomization names as patches.
 fn patches(object: &Value) -> Vec<String> {
-    let with_path = ["patches", "patchesJson6902"].into_iter().flat_map(|field| object[field].as_array()).flatten();
+    let with_path = ["patches", "patchesJson6902"].into_iter().filter_map(|field| object[field].as_array()).flatten();
     let paths = with_path.filter_map(|patch| patch["path"].as_str().map(str::to_owned));
     paths.chain(texts(&object["patchesStrategicMerge"])).collect()
 }
@@ -150,7 +148,7 @@ fn patches(object: &Value) -> Vec<String> {
 /// The other files and the directories that it names.
 fn named(object: &Value) -> Vec<String> {
     let generators =
-        ["configMapGenerator", "secretGenerator"].into_iter().flat_map(|field| object[field].as_array()).flatten();
+        ["configMapGenerator", "secretGenerator"].into_iter().filter_map(|field| object[field].as_array()).flatten();
     let sources = generators.flat_map(|generator| [texts(&generator["files"]), texts(&generator["envs"])].concat());
     // A key may be before the path.
     let sources = sources.map(|source| source.split_once('=').map_or(source.clone(), |(_, path)| path.to_owned()));

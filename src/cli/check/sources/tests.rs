@@ -30,7 +30,7 @@ fn unreadable_file_of_a_directory_is_reported_and_the_others_are_read() {
     ];
     assert_eq!(files, reasons.map(|(name, reason)| (path_text(&path(name)), reason.to_owned())));
     for named in [path("a.yaml"), path("none.yaml")] {
-        assert!(read(&[named.clone()], false).unwrap_err().to_string().contains(": cannot be read: "));
+        assert!(read(std::slice::from_ref(&named), false).unwrap_err().to_string().contains(": cannot be read: "));
         let Read { sources, unreadable, .. } = read_all(&[named.clone(), path("b.yaml")], false);
         assert_eq!((sources.len(), unreadable.len(), unreadable[0].file()), (1, 1, path_text(&named)));
     }

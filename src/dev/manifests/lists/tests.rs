@@ -50,6 +50,9 @@ fn items_of_lists_are_objects_and_no_item_is_a_list() {
     }
 }
 
+/// A sentence, the version and the kind of a list, its items, and the field and words of the fault.
+type Row<'a> = (&'a str, Value, Value, &'a [&'a Value], Option<(&'a str, &'a str)>);
+
 #[test]
 fn list_that_kubectl_refuses_around_cron_jobs_is_a_fault() {
     let cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob"});
@@ -59,7 +62,7 @@ fn list_that_kubectl_refuses_around_cron_jobs_is_a_fault() {
     let whole: &[&Value] = &[&cron_job];
     let bare = json!({"metadata": {"name": "a"}});
     // `kubectl create --dry-run=server` of v1.37.2 refuses those with a fault, and takes the others.
-    let rows: [(&str, Value, Value, &[&Value], Option<(&str, &str)>); 35] = [
+    let rows: [Row<'_>; 35] = [
         ("List", json!("v1"), json!("List"), whole, None),
         ("of no version", json!(""), json!("List"), whole, None),
         ("of another group", json!("batch/v1"), json!("List"), whole, None),
