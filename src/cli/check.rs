@@ -30,9 +30,9 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::output::{Format, Report, Screen, count};
+use super::output::{self, Format, Report, Screen, count};
 use super::restrictions::Restrictions;
-use super::{hints, list, next};
+use super::{hints, next};
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, ManifestError, Position, documents};
@@ -303,7 +303,7 @@ impl<'a> Checker<'a> {
                     if controller_kind == ControllerKind::CronJob {
                         faults.extend(dialects::judge(text));
                     }
-                    faults.extend(mistakes::of_rest(object));
+                    faults.extend(mistakes::of_rest(object, timed.max_concurrent()));
                     faults.extend(policies::untold(controller_kind, object));
                     faults.extend(concurrency::judge(&timed, object, self.today));
                     if !timed.suspended && !timed.is_held() {
@@ -437,7 +437,7 @@ impl CheckReport {
     /// The report in the given format; its lines fit the terminal, if there is one.
     pub fn render(&self, format: CheckFormat, screen: Option<Screen>) -> PlainText {
         match format {
-            CheckFormat::Report(format) => list::fitting(self, format, screen),
+            CheckFormat::Report(format) => output::fitting(self, format, screen),
             CheckFormat::Sarif => formats::sarif(self),
             CheckFormat::Github => formats::github(self),
         }

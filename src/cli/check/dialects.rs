@@ -9,12 +9,20 @@
 use super::mistakes::{SCHEDULE, fields, is_star};
 use super::{Code, Fault};
 use crate::cli::hints::number;
+use crate::options::go_syntax::parse_duration;
 
 /// The smallest and the greatest number of each field in go-cron. Its Sunday is 0 and 7.
 const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)];
 
-/// What other readers make of a schedule. A descriptor such as `@daily` is the same for all.
+/// What other readers make of a schedule. A descriptor such as `@daily` is the same for all, but for an `@every` below a second.
 pub(super) fn judge(text: &str) -> Vec<Fault> {
+    let nanoseconds = text.strip_prefix("@every ").and_then(parse_duration);
+    if nanoseconds.is_some_and(|nanoseconds| nanoseconds < 1_000_000_000) {
+        let message = format!(
+            "kube-state-metrics from 2.19 on refuses {text}; for Kubernetes it is a second, so write @every 1s"
+        );
+        return vec![Fault::warning(Code::OtherDialect, SCHEDULE, message)];
+    }
     let Some(fields) = fields(text) else { return Vec::new() };
     let days = both_days(fields[2], fields[4]);
     let refused = fields.iter().enumerate().find_map(|(index, field)| {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Code, Fault, concurrency, policies};
 use crate::api::manage::MANAGED_ANNOTATION;
+use crate::api::policy::MAX_CONCURRENT;
 use crate::cli::hints::{FIELDS, number};
 use crate::cli::output::count;
 use crate::cli::words::joined;
@@ -57,8 +58,9 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
     faults
 }
 
-/// The mistakes in the other fields of a CronJob, and in the annotation that hands it over.
-pub(super) fn of_rest(object: &Value) -> Vec<Fault> {
+/// The mistakes in the other fields of a CronJob, and in the annotation that hands it over. `most` is how many Jobs its annotations allow
+/// at a time, also under Forbid.
+pub(super) fn of_rest(object: &Value, most: Option<usize>) -> Vec<Fault> {
     let spec = &object["spec"];
     let mut faults = Vec::new();
     if let Some(message) = spec["timeZone"].as_str().and_then(misread_zone) {
@@ -70,14 +72,30 @@ pub(super) fn of_rest(object: &Value) -> Vec<Fault> {
         faults.push(Fault::warning(Code::UnknownPolicy, policies::field(MANAGED_ANNOTATION), message));
     }
     if spec["concurrencyPolicy"] == "Forbid" {
+        // The annotation takes the place of the field.
+        let several = most.filter(|most| *most > 1).map(|most| format!("{MAX_CONCURRENT} is {most}"));
         if spec["startingDeadlineSeconds"].is_null() {
-            let message = "is Forbid, without startingDeadlineSeconds: a run that an earlier one blocks starts when that one ends, \
-                           however late";
+            let message = match &several {
+                None => "is Forbid, without startingDeadlineSeconds: a run that an earlier one blocks starts when that one ends, \
+                         however late"
+                    .to_owned(),
+                Some(several) => format!(
+                    "has no effect, because {several}, and startingDeadlineSeconds is missing: a run that earlier ones block starts \
+                     when one of them ends, however late"
+                ),
+            };
             faults.push(Fault::warning(Code::ForbidWithoutDeadline, "spec.concurrencyPolicy", message));
         }
         if !concurrency::has_deadline(spec) {
-            let message =
-                "has no activeDeadlineSeconds, and concurrencyPolicy is Forbid: if it hangs, no later run starts";
+            let message = match &several {
+                None => {
+                    "has no activeDeadlineSeconds, and concurrencyPolicy is Forbid: if it hangs, no later run starts"
+                        .to_owned()
+                }
+                Some(several) => {
+                    format!("has no activeDeadlineSeconds, and {several}: if so many hang, no later run starts")
+                }
+            };
             faults.push(Fault::warning(Code::NoActiveDeadline, "spec.jobTemplate.spec", message));
         }
     }

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::{Code, Fault};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::api::policy::{
-    DUE_TIME, EXCLUDE, PREFIX, Policy, PolicyError, PolicyReading, SCHEDULE, SLOT_IN_POD, Setting, TRACEPARENT,
+    DUE_TIME, EXCLUDE, NOT_BEFORE, PREFIX, Policy, PolicyError, PolicyReading, REASON, SCHEDULE, SLOT_IN_POD, Setting,
+    TRACEPARENT,
 };
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::restrictions::Restrictions;
@@ -83,12 +84,22 @@ pub(super) fn judge(reading: &PolicyReading, own: &Schedule, now: DateTime<Utc>)
 }
 
 /// What is wrong with the annotations of a Namespace.
-pub(super) fn of_namespace(object: &Value, restrictions: &Restrictions) -> Option<Fault> {
+pub(super) fn of_namespace(object: &Value, restrictions: &Restrictions) -> Vec<Fault> {
     let is_namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
-    let name = object["metadata"]["name"].as_str().filter(|_| is_namespace)?;
-    let error = restrictions.of(name)?.error()?;
-    let message = format!("{error}; no CronJob of this Namespace would start");
-    Some(Fault::error(Code::BadPolicy, field(error.annotation()), message))
+    let Some(name) = object["metadata"]["name"].as_str().filter(|_| is_namespace) else { return Vec::new() };
+    let unreadable = restrictions.of(name).and_then(|restriction| {
+        let error = restriction.error()?;
+        let message = format!("{error}; no CronJob of this Namespace would start");
+        Some(Fault::error(Code::BadPolicy, field(error.annotation()), message))
+    });
+    let names = object["metadata"]["annotations"].as_object().into_iter().flat_map(|annotations| annotations.keys());
+    let unknown =
+        names.filter(|name| name.starts_with(PREFIX) && ![NOT_BEFORE, EXCLUDE, REASON].contains(&name.as_str()));
+    let without_effect = unknown.map(|name| {
+        let message = "has no effect on a Namespace, which takes not-before, exclude and reason";
+        Fault::warning(Code::UnknownPolicy, field(name), message)
+    });
+    unreadable.into_iter().chain(without_effect).collect()
 }
 
 /// A time of `spec.schedule` that the annotation in its place does not have.

@@ -758,6 +758,25 @@ fn cron_job_that_does_not_start_is_not_in_the_load() {
     }
 }
 
+#[test]
+fn annotation_that_a_namespace_does_not_have_is_found() {
+    let namespace = |annotation: &str| {
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, annotations: {{{annotation}: '2026-12-28'}}}}\n"
+        )
+    };
+    for (annotation, is_found) in [
+        ("cronjob-controller.dev/not-befor", true),
+        ("cronjob-controller.dev/spread", true),
+        ("cronjob-controller.dev/exclude", false),
+        ("cronjob-controller.dev/reason", false),
+        ("example.com/not-befor", false),
+    ] {
+        let text: Vec<String> = judged(&namespace(annotation)).findings.iter().map(Finding::line).collect();
+        assert_eq!(text.iter().any(|line| line.contains("unknown-policy")), is_found, "{annotation}: {text:?}");
+    }
+}
+
 /// As `kubectl apply -f`, which fails only where there is no object.
 #[test]
 fn report_without_cron_jobs_has_a_remark() {

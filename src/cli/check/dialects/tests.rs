@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn schedule_that_another_reader_takes_otherwise_is_found() {
     let refused = "kube-state-metrics from 2.19 on refuses";
-    let rows: [(&str, &str, &[&str]); 26] = [
+    let rows: [(&str, &str, &[&str]); 28] = [
         ("hourly", "0 * * * *", &[]),
         ("days alone", "0 0 13 * *", &[]),
         ("weekdays alone", "0 0 * * 5", &[]),
@@ -53,6 +53,12 @@ fn schedule_that_another_reader_takes_otherwise_is_found() {
         ("a step that reaches 7, and Sunday", "0 9 * * 0,2/5", &[]),
         ("a step from a weekday on, and a star", "0 9 * * */2,1/6", &[]),
         ("a descriptor", "@daily", &[]),
+        ("a second", "@every 1s", &[]),
+        (
+            "less than a second",
+            "@every 500ms",
+            &["kube-state-metrics from 2.19 on refuses @every 500ms; for Kubernetes it is a second"],
+        ),
     ];
     for (sentence, text, want) in rows {
         let found = judge(text);
