@@ -908,6 +908,7 @@ async fn annotations_of_namespaces_are_judged() {
         ("a freeze", json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "release\nweek", EXCLUDE: "Sat"}), None),
         ("no time", json!({NOT_BEFORE: "tomorrow"}), Some("not-before: \"tomorrow\" is not allowed")),
         ("no date", json!({EXCLUDE: "Someday"}), Some("exclude: \"Someday\" is not allowed")),
+        ("a comma at the end", json!({EXCLUDE: "Sat,"}), Some("exclude: \"Sat,\" is not allowed")),
         ("others", json!({"team": "a"}), None),
     ];
     for (sentence, annotations, refused) in rows {
