@@ -807,8 +807,9 @@ async fn defaults_of_a_namespace_are_given_where_they_are_possible() {
         ("slot-in-pod", "false"),
     ];
     let waits = [("replace-waits", "true")];
-    let rows: [DefaultsRow<'_>; 5] = [
-        ("all", DAILY, "Forbid", &[], [Some("10m"), Some("3"), Some("2h"), Some("wait"), Some("true")]),
+    let rows: [DefaultsRow<'_>; 6] = [
+        ("all", DAILY, "Allow", &[], [Some("10m"), Some("3"), Some("2h"), Some("wait"), Some("true")]),
+        ("Forbid stays", DAILY, "Forbid", &[], [Some("10m"), None, Some("2h"), Some("wait"), Some("true")]),
         ("Replace", DAILY, "Replace", &[], [Some("10m"), None, Some("2h"), Some("wait"), Some("true")]),
         ("Replace that waits", DAILY, "Replace", &waits, [Some("10m"), None, None, Some("wait"), Some("true")]),
         ("an interval", "@every 5m", "Allow", &[], [Some("10m"), Some("3"), Some("2h"), None, Some("true")]),
@@ -834,35 +835,59 @@ async fn defaults_are_taken_away_when_they_become_impossible(plane: &ControlPlan
     let template = json!({"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
     }}}});
-    let body = json!({
-        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "edited"},
-        "spec": {"schedule": "0 2 * * *", "jobTemplate": template},
-    });
-    driver::request(&plane.admin(), Method::POST, path, Some(&body)).await.unwrap();
+    let written = json!({format!("{PREFIX}max-concurrent"): "3"});
+    for (name, annotations) in [("edited", json!({})), ("written", written)] {
+        let body = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "annotations": annotations},
+            "spec": {"schedule": "0 2 * * *", "jobTemplate": template},
+        });
+        driver::request(&plane.admin(), Method::POST, path, Some(&body)).await.unwrap();
+    }
     let waits = json!({format!("{PREFIX}replace-waits"): "true"});
     let own = json!({format!("{PREFIX}max-concurrent"): "5"});
     let replace = json!({"concurrencyPolicy": "Replace"});
-    let rows: [(&str, Value, &[&str]); 5] = [
-        ("another edit", json!({"spec": {"suspend": true}}), &[]),
-        ("Replace", json!({"spec": replace}), &["max-concurrent"]),
+    let rows: [(&str, &str, Value, &[&str]); 7] = [
+        ("another edit", "edited", json!({"spec": {"suspend": true}}), &[]),
+        ("Replace", "edited", json!({"spec": replace}), &["max-concurrent"]),
+        ("Forbid", "edited", json!({"spec": {"concurrencyPolicy": "Forbid"}}), &["max-concurrent"]),
         (
             "replace-waits",
+            "edited",
             json!({"spec": replace, "metadata": {"annotations": waits}}),
             &["max-concurrent", "stuck-after"],
         ),
-        ("an interval", json!({"spec": {"schedule": "@every 5m"}}), &["after-change"]),
+        ("an interval", "edited", json!({"spec": {"schedule": "@every 5m"}}), &["after-change"]),
         (
             "Replace beside a value of its own, which its author has to see",
+            "edited",
             json!({"spec": replace, "metadata": {"annotations": own}}),
             &[],
         ),
+        ("Replace beside the same value that a person wrote", "written", json!({"spec": replace}), &[]),
     ];
-    for (sentence, patch, gone) in rows {
-        let path = format!("{path}/edited?dryRun=All");
-        let made = driver::request(&plane.admin(), Method::PATCH, &path, Some(&patch)).await.unwrap();
-        let has = |name: &str| made["metadata"]["annotations"][format!("{PREFIX}{name}")].is_string();
-        let missing: Vec<_> = defaults.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
-        assert_eq!(missing, gone, "{sentence}");
+    let others = defaults.iter().map(|(name, _)| (format!("{PREFIX}{name}"), json!(other_value(name)))).collect();
+    for labels in [None, Some(Value::Object(others))] {
+        if let Some(labels) = &labels {
+            let patch = json!({"metadata": {"labels": labels}});
+            driver::request(&plane.admin(), Method::PATCH, "/api/v1/namespaces/shop", Some(&patch)).await.unwrap();
+        }
+        for (sentence, name, patch, gone) in &rows {
+            let path = format!("{path}/{name}?dryRun=All");
+            let made = driver::request(&plane.admin(), Method::PATCH, &path, Some(patch)).await.unwrap();
+            let has = |name: &str| made["metadata"]["annotations"][format!("{PREFIX}{name}")].is_string();
+            let missing: Vec<_> = defaults.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
+            assert_eq!(missing, *gone, "{sentence}; labels changed to {labels:?}");
+        }
+    }
+}
+
+/// Another allowed value of that default.
+fn other_value(name: &str) -> &'static str {
+    match name {
+        "max-concurrent" => "5",
+        "after-change" => "fire",
+        "slot-in-pod" => "false",
+        _ => "3h",
     }
 }
 
@@ -883,6 +908,7 @@ async fn annotations_of_namespaces_are_judged() {
         ("a freeze", json!({NOT_BEFORE: "2027-01-01T00:00:00Z", REASON: "release\nweek", EXCLUDE: "Sat"}), None),
         ("no time", json!({NOT_BEFORE: "tomorrow"}), Some("not-before: \"tomorrow\" is not allowed")),
         ("no date", json!({EXCLUDE: "Someday"}), Some("exclude: \"Someday\" is not allowed")),
+        ("a comma at the end", json!({EXCLUDE: "Sat,"}), Some("exclude: \"Sat,\" is not allowed")),
         ("others", json!({"team": "a"}), None),
     ];
     for (sentence, annotations, refused) in rows {

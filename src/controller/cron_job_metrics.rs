@@ -340,7 +340,8 @@ const FAMILIES: [Family; 20] = [
     Family {
         name: "failures_in_a_row",
         kind: MetricType::GAUGE,
-        help: "Number of jobs that failed since the last one that succeeded.",
+        help: "Number of jobs of slots that failed since the last one of a slot that succeeded. Jobs made by hand neither count \
+               nor reset it.",
         samples: |shown, sample| number(count(shown.stats.failures_in_a_row), sample),
     },
     Family {
@@ -424,8 +425,8 @@ const FAMILIES: [Family; 20] = [
     Family {
         name: "next_schedule_timestamp_seconds",
         kind: MetricType::GAUGE,
-        help: "The earliest slot that was neither started nor skipped, in seconds since the epoch; in the past, it is \
-               overdue.",
+        help: "When the earliest slot is due, with its spread, that was neither started nor skipped, in seconds since the \
+               epoch; in the past, it is overdue.",
         samples: |shown, sample| number_if(shown.next.map(since_epoch), sample),
     },
     Family {

@@ -87,6 +87,13 @@ const A_CRON_JOB_OR_NAMESPACE: &str =
 const TIME: &str = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})";
 const A_TIME: &str = "a time in RFC 3339, such as 2027-03-01T09:00:00+01:00";
 
+/// The pattern of one item of `exclude`.
+macro_rules! excluded_days {
+    () => {
+        "((?i:sun|mon|tue|wed|thu|fri|sat)|([0-9]{4}-)?[0-9]{2}-[0-9]{2}(/([0-9]{4}-)?[0-9]{2}-[0-9]{2})?)"
+    };
+}
+
 /// All annotations below [`PREFIX`] but the reserved ones.
 pub const ANNOTATIONS: [Annotation; 20] = [
     Annotation {
@@ -143,10 +150,7 @@ pub const ANNOTATIONS: [Annotation; 20] = [
         name: EXCLUDE,
         on: A_CRON_JOB_OR_NAMESPACE,
         written_by: WrittenBy::User,
-        form: concat!(
-            "([ ]*((?i:sun|mon|tue|wed|thu|fri|sat)|",
-            "([0-9]{4}-)?[0-9]{2}-[0-9]{2}(/([0-9]{4}-)?[0-9]{2}-[0-9]{2})?)[ ]*(,|$))+"
-        ),
+        form: concat!("[ ]*", excluded_days!(), "[ ]*(,[ ]*", excluded_days!(), "[ ]*)*"),
         allowed: "a list, separated by commas, of weekdays (Sat), days of every year (12-25), dates (2026-12-24), \
                   and ranges of either kind of day (12-24/01-06)",
         meaning: "The local dates on which there are no slots.",

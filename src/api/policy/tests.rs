@@ -133,6 +133,16 @@ fn allowed_values_are_read_and_have_the_form_of_the_table() {
 }
 
 #[test]
+fn lists_of_excluded_days_have_the_form_of_the_table_only_if_they_are_read() {
+    let form = ANNOTATIONS.iter().find(|known| known.name == EXCLUDE).unwrap().form;
+    let form = Regex::new(&format!("^(?:{form})$")).unwrap();
+    for value in ["", ",", "Sat,", "Sat, ", ",Sat", "Sat,,Sun", "Sat Sun", "Saturday", "12-25/", "Sat", " Sat , 12-25 "]
+    {
+        assert_eq!(form.is_match(value), policy(&[(EXCLUDE, value)], DAILY).is_ok(), "{value:?}");
+    }
+}
+
+#[test]
 fn refused_values_are_named_with_the_reason_and_what_is_allowed() {
     let long = "0 3 * * *;".repeat(2_000);
     let (a_duration, a_time) =
