@@ -868,8 +868,8 @@ async fn defaults_are_taken_away_when_they_become_impossible(plane: &ControlPlan
     let others = defaults.iter().map(|(name, _)| (format!("{PREFIX}{name}"), json!(other_value(name)))).collect();
     for labels in [None, Some(Value::Object(others))] {
         if let Some(labels) = &labels {
-            let patch = json!({"metadata": {"labels": labels}});
-            driver::request(&plane.admin(), Method::PATCH, "/api/v1/namespaces/shop", Some(&patch)).await.unwrap();
+            let other = json!({"metadata": {"labels": labels}});
+            driver::request(&plane.admin(), Method::PATCH, "/api/v1/namespaces/shop", Some(&other)).await.unwrap();
         }
         for (sentence, name, patch, gone) in &rows {
             let path = format!("{path}/{name}?dryRun=All");
