@@ -25,7 +25,7 @@ use schedule::{Evaluation, missed};
 
 use crate::faults::has_slow_admission;
 use crate::model::{Author, Condition, Cron, Job, Model};
-use crate::scenario::{CronJob, MINUTE, Millis, SECOND};
+use crate::scenario::{CronJob, MINUTE, Millis, SECOND, Scenario};
 use crate::sim::{Replica, Sim, State};
 
 /// How long after the last fault the final state is reached. A silent watch is noticed after three minutes, a lease is
@@ -75,7 +75,7 @@ impl Sim {
             wrong.extend(wrong_jobs(&state.model, uid, cron).into_iter().map(|what| ("8", what)));
             wrong.extend(self.unhandled_slot(&state.model, uid, cron).map(|what| ("8", what)));
             match wrong_last_schedule_time(&state.model, uid, cron) {
-                Some(_) if state.is_unknowable(uid, cron) => forgiven.push(uid.clone()),
+                Some(_) if state.is_unknowable(&self.scenario, uid, cron) => forgiven.push(uid.clone()),
                 what => wrong.extend(what.map(|what| ("11", what))),
             }
             wrong.extend(wrong_last_successful_time(&state.model, uid, cron).map(|what| ("11", what)));
@@ -231,12 +231,24 @@ impl State {
     }
 
     /// Whether the leader could not write the slots that the status lacks: their Jobs are deleted, and it neither created
-    /// them nor saw them, or could not read their CronJob while they existed, or when they went.
-    fn is_unknowable(&self, uid: &str, cron: &Cron) -> bool {
+    /// them nor saw them, or could not read their CronJob while they existed, or when they went, or its writes were refused until it could
+    /// not read the CronJob any more.
+    fn is_unknowable(&self, scenario: &Scenario, uid: &str, cron: &Cron) -> bool {
         let Some((number, leader)) = self.leader() else { return false };
         let leader = (number, leader.incarnation);
         let since = self.model.held_since.unwrap_or_default();
+        let is_refused = |from: Millis, until: Millis| {
+            scenario.faults.iter().any(|fault| fault.kind.is_refusal() && fault.at <= until && fault.until >= from)
+        };
+        // The first version after a Job is one that cannot be read: no status was written in between.
+        let is_kept_from = |job: &Job| {
+            let next = cron.versions.iter().find(|version| version.at > job.created);
+            next.is_some_and(|next| next.timing().is_none() && is_refused(job.created, next.at))
+        };
         let is_known = |job: &Job| {
+            if is_kept_from(job) {
+                return false;
+            }
             let is_own = job.answered && job.author == Author::Replica(leader.0, leader.1);
             let Some(deleted) = job.deleted else { return true };
             (is_own || job.seen_by.iter().any(|sight| sight.by == leader))

@@ -116,8 +116,9 @@ impl<'a> Start<'a> {
         let led = self.author_time(self.leads_since? + LONGEST_SYNC)? < due;
         let was_tried = tried.is_some_and(|tried| tried < self.sent.at)
             || replaced.and_then(|at| self.author_time(at)).is_some_and(|time| time >= due);
-        let versions = self.cron.versions.windows(2).filter(|pair| pair[0].is_suspended());
-        // A suspension is no run, so the slot starts after it.
+        let holds = |version: &Version| version.is_suspended() || version.schedule().is_none();
+        let versions = self.cron.versions.windows(2).filter(|pair| holds(&pair[0]));
+        // A suspension is no run, nor is a version that cannot be read, so the slot starts after it.
         let mut suspensions = versions.map(|pair| self.author_time(pair[1].at));
         if suspensions.any(|end| end > Some(due)) {
             return None;
