@@ -250,16 +250,18 @@ impl Forgotten {
 }
 
 impl Cron {
-    /// Why `not-before`, as it was set at a time, may not be known.
-    fn has_lost_its_bound(&self, since: Millis) -> Option<&'static str> {
+    /// Why `not-before`, as it was set at a time, may not be known to who has led since `led`.
+    fn has_lost_its_bound(&self, since: Millis, led: Millis) -> Option<&'static str> {
         let versions = self.versions.iter().filter(|version| version.at >= since);
         let mut versions = versions.map(|version| {
             let annotations = &version.object["metadata"]["annotations"];
-            let is_forgotten = annotations[NOT_BEFORE].is_null() && counted_from(&version.object).is_none();
-            (!annotations[READS_AS].is_null(), is_forgotten)
+            let is_removed = annotations[NOT_BEFORE].is_null();
+            let is_recorded = counted_from(&version.object).is_some();
+            (!annotations[READS_AS].is_null(), is_removed && !is_recorded, is_removed && version.at < led)
         });
-        versions.find_map(|(is_hidden, is_forgotten)| {
-            let removed = is_forgotten.then_some("not-before removed with the record");
+        versions.find_map(|(is_hidden, is_forgotten, is_unseen)| {
+            let unseen = is_unseen.then_some("not-before removed before a controller led");
+            let removed = is_forgotten.then_some("not-before removed with the record").or(unseen);
             if is_hidden { Some("clients read another CronJob") } else { removed }
         })
     }
@@ -280,7 +282,7 @@ impl Invariants {
         let mut most = version.backlog().unwrap_or(1).max(1);
         // The in-tree controller reads no annotation.
         if let Some(since) = forgotten.guarded.filter(|_| sent.author != Author::World) {
-            match cron.has_lost_its_bound(since) {
+            match cron.has_lost_its_bound(since, model.held_since.unwrap_or_default()) {
                 Some(why) => excuse(why),
                 None => most = 0,
             }

@@ -134,7 +134,10 @@ fn night_of_the_fleet_answers_an_operator() {
             "its log",
             "document.querySelector('.why .logs')?.innerText.includes('kubectl logs -n data export-orders-')",
         );
-        browser.wait_for("what ends it", "document.querySelector('.why .ends')?.innerText.includes(' trigger -n data export-orders')");
+        browser.wait_for(
+            "what ends it",
+            "document.querySelector('.why .ends')?.innerText.includes(' trigger -n data export-orders')",
+        );
         answered("what do I run");
         // What ran last night, what comes, and which minute is too full.
         browser.goto(&site.at("?view=night&zone=Europe/Berlin"));
