@@ -324,7 +324,12 @@ impl Job {
 
     /// Whether it exists and its controller has yet to start it. A suspended one is not to be started.
     pub fn awaits_start(&self) -> bool {
-        self.start_time.is_none() && self.finished.is_none() && !self.suspended && !self.deleting
+        matches!(self.waits_for(), Some(WaitsFor::Manager | WaitsFor::Start))
+    }
+
+    /// Whether something other than its start has to happen before it runs.
+    pub fn is_held(&self) -> bool {
+        self.waits_for().is_some_and(|waits_for| waits_for != WaitsFor::Start)
     }
 
     /// What it waits for, if it has not ended and does not run. Whether the Pods of one that was started run is not known.

@@ -14,7 +14,7 @@ use super::explain::rehearsal::Rehearsal;
 use super::explain::{Explanation, Facts};
 use super::next::cron_jobs::slots_after;
 use super::output::{count, moment, stretch};
-use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job, WaitsFor};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::policy::{BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES};
 use crate::api::{ControllerRef, ObjectName};
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
@@ -188,8 +188,7 @@ impl<'a> Simulation<'a> {
 
     /// When a running Job is expected to end.
     fn end_of(&self, job: &Job) -> Option<DateTime<Utc>> {
-        // One that waits for more than its start does not run.
-        if job.waits_for().is_some_and(|waits_for| waits_for != WaitsFor::Start) {
+        if job.is_held() {
             return None;
         }
         let end = job.began().checked_add_signed(self.median?)?;

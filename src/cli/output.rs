@@ -1,7 +1,8 @@
 //! The output formats of a report.
 //!
 //! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a
-//! [`PlainText`]. On a terminal, no line of a [`fitting`] report is longer than the terminal unless a word or a command is. Pure, but for what is written to stderr.
+//! [`PlainText`]. On a terminal, no line of a [`fitting`] report is longer than the terminal unless a word or a command is. Pure, but for
+//! what is written to stderr.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -130,6 +131,14 @@ fn wrapped_in(text: &str, first: usize, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The first `most` of the names, and how many more of `all` there are.
+pub(super) fn named(names: impl Iterator<Item = String>, most: usize, all: usize) -> String {
+    let names: Vec<String> = names.take(most).collect();
+    let more = all.saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }
 
 /// A time for people, with the day of the week and the offset.

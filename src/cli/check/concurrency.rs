@@ -13,7 +13,8 @@ use crate::api::policy::MAX_CONCURRENT;
 const RUNS: usize = 24;
 /// A deadline bounds the Jobs of a CronJob if no more than these start until it has passed.
 const MOST: usize = 100;
-/// The minutes of a day.
+/// A day, and its minutes.
+const DAY: TimeDelta = TimeDelta::days(1);
 const MINUTES: usize = 1440;
 
 /// Whether Jobs that hang or cannot start can pile up, and what to write. Allow is the default.
@@ -22,11 +23,8 @@ pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Opti
     let policy = &spec["concurrencyPolicy"];
     // A kind without policies has no such annotation, and starts Pods.
     let allows = (policy.is_null() || policy == "Allow") && timed.has_policies();
-    if !allows || timed.max_concurrent().is_some() {
-        return None;
-    }
-    let runs = runs_a_day(timed, today);
-    if runs < RUNS {
+    let is_frequent = || more_than(RUNS - 1, timed, today, DAY);
+    if !allows || timed.max_concurrent().is_some() || !is_frequent() {
         return None;
     }
     // That of a Pod does not count while it cannot start.
@@ -36,6 +34,7 @@ pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Opti
     }
     let is = if policy.is_null() { "is not set, which means Allow" } else { "is Allow" };
     let bounds = if deadline.is_some() { "activeDeadlineSeconds is too long to bound" } else { "nothing bounds" };
+    let runs = runs_a_day(timed, today);
     let message = format!(
         "{is}, and {bounds} how many Jobs run at a time: those that hang or cannot start pile up, {runs} a day; write \
          Forbid or Replace here, activeDeadlineSeconds in the Job, or the annotation {MAX_CONCURRENT}"
@@ -52,9 +51,7 @@ pub(super) fn has_deadline(spec: &Value) -> bool {
 
 /// How many runs start in a day from its first run on.
 fn runs_a_day(timed: &Timed, today: DateTime<Utc>) -> usize {
-    const DAY: TimeDelta = TimeDelta::days(1);
     match timed.schedule.interval() {
-        _ if timed.is_never_due() => 0,
         // Its slots can be as close as a second.
         Some(interval) => {
             usize::try_from((DAY.num_seconds() - 1) / interval.num_seconds().max(1) + 1).unwrap_or_default()

@@ -12,7 +12,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 use super::{Code, Fault, Runner};
-use crate::cli::output::count;
+use crate::cli::output::{count, named};
 use crate::terminal;
 
 const DAYS: usize = 7;
@@ -197,18 +197,13 @@ impl Load {
         let told = busy.into_iter().take(MAX_TOLD).map(|(time, (most, minute, days))| {
             let starting = self.starting(runners, minute);
             let first = starting.first().copied().unwrap_or_default();
-            let names: Vec<&str> = starting.into_iter().take(MAX_NAMED).map(|runner| &*runners[runner].name).collect();
-            let more = most.saturating_sub(MAX_NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let names = named(starting.into_iter().map(|runner| runners[runner].name.clone()), MAX_NAMED, most);
             let days =
                 if days < DAYS { format!("on {} of the week", count(days, "day")) } else { "every day".to_owned() };
-            let names = names.join(", ");
             let free =
                 self.free_after(minute, &taken).map(|free| format!("; none starts at {free}")).unwrap_or_default();
-            let message = format!(
-                "{most} CronJobs start in one minute, at {time} {} {days}: {names}{more}{free}",
-                self.time_zone
-            );
+            let message =
+                format!("{most} CronJobs start in one minute, at {time} {} {days}: {names}{free}", self.time_zone);
             (first, Fault::warning(Code::BusyMinute, "", message))
         });
         let told: Vec<_> = told.collect();
@@ -284,10 +279,8 @@ impl Load {
 
     fn busiest_lines(&self) -> Vec<String> {
         let row = |busy: &Busy| {
-            let more = busy.most.saturating_sub(busy.cron_jobs.len());
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let days = if busy.days < DAYS { count(busy.days, "day") } else { "every day".to_owned() };
-            [busy.at.clone(), busy.most.to_string(), days, format!("{}{more}", busy.cron_jobs.join(", "))]
+            [busy.at.clone(), busy.most.to_string(), days, named(busy.cron_jobs.iter().cloned(), MAX_NAMED, busy.most)]
         };
         if self.busiest.is_empty() {
             return vec!["No two start in the same minute.".to_owned()];

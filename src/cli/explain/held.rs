@@ -16,7 +16,7 @@ use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, STUCK_AFTER, StuckAfter,
 };
-use crate::cli::output::stretch;
+use crate::cli::output::{named, stretch};
 use crate::cli::restrictions::why;
 use crate::controller::plan::{Skip, Verdict};
 use crate::controller::reconcile::{is_too_late, old_at};
@@ -56,10 +56,7 @@ pub(super) fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -
 
 /// The first `MAX_NAMED` of `count` names, and how many more there are.
 pub(in crate::cli) fn some_of(names: impl Iterator<Item = String>, count: usize) -> String {
-    let names: Vec<String> = names.take(MAX_NAMED).collect();
-    let more = count.saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", names.join(", "))
+    named(names, MAX_NAMED, count)
 }
 
 /// What a suspended CronJob does when it is resumed. Times are for people.

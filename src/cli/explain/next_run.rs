@@ -2,14 +2,11 @@
 //!
 //! Guarantee: a run that running Jobs hold is said to wait while a sync would start it once they have ended. Pure.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Case, NextRun, State};
-use crate::api::batch_v1::{Job, WaitsFor};
 use crate::api::policy::BACKLOG;
-use crate::cli::output::stretch;
+use crate::cli::output::{named, stretch};
 use crate::controller::plan::{Skip, Verdict};
 
 /// So many unfinished Jobs are named.
@@ -27,12 +24,9 @@ impl Case<'_> {
         let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
         let noun = self.noun();
         let all = self.running();
-        let names: Vec<&str> = all.iter().take(NAMED).map(|job| &*job.name.name).collect();
-        let more = all.len().saturating_sub(NAMED);
-        let running = names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+        let running = named(all.iter().map(|job| job.name.name.to_string()), NAMED, all.len());
         let is_one = all.len() == 1;
-        let waits = |job: &&Arc<Job>| job.waits_for().is_some_and(|waits_for| waits_for != WaitsFor::Start);
-        let still = match (all.iter().any(waits), is_one) {
+        let still = match (all.iter().any(|job| job.is_held()), is_one) {
             (false, true) => "still runs",
             (false, false) => "still run",
             (true, true) => "has not ended",

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::cli::cluster::Known;
 use crate::cli::explain::explain;
 use crate::cli::forecast::{Ahead, Question, Will};
-use crate::cli::output::{Report, count};
+use crate::cli::output::{Report, count, named};
 use crate::cli::restrictions::unread;
 
 /// The most runs of a minute in an answer.
@@ -149,10 +149,8 @@ impl Minute {
     fn line(&self, last: &Self) -> Option<String> {
         let clock = clock(self.at, last.at);
         let starts = self.slots - self.held;
-        let names: Vec<String> = self.starting().into_iter().take(NAMED).collect();
-        let more = starts.saturating_sub(names.len());
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!names.is_empty()).then(|| format!("{clock}  {starts:>3}  {}{more}", names.join(", ")))
+        let names = self.starting();
+        (!names.is_empty()).then(|| format!("{clock}  {starts:>3}  {}", named(names.into_iter(), NAMED, starts)))
     }
 
     /// How many more are held than the answer has.

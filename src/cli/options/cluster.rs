@@ -265,9 +265,7 @@ impl Since {
             }
         }
     }
-}
 
-impl Since {
     /// That the time is after `now` in each of these zones, in which it may be meant.
     pub fn fault(self, mut zones: impl Iterator<Item = Zone>, now: DateTime<Utc>) -> Option<UsageError> {
         let first = zones.next()?;
