@@ -538,8 +538,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Another controller reconciles the same CronJobs and started the Job of a slot. This is harmless but doubles the
     /// requests.
     fn warn_of_external_job(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        // It may be the last leader's, whose watch or clock was another.
-        if self.takeover.wait(&cron_job.name.namespace).is_some() {
+        // It may be the last leader's, whose watch or clock was another; or the next one's, if this process hung and leads no more.
+        if self.takeover.wait(&cron_job.name.namespace).is_some() || !self.parts.control.may_write() {
             return;
         }
         self.parts.metrics.external_jobs_total.inc();

@@ -73,6 +73,10 @@ pub trait JobControl: Send + Sync + 'static {
         let _ = (cron_job, job, slot);
         None
     }
+    /// Whether this process may write: it holds its lease.
+    fn may_write(&self) -> bool {
+        true
+    }
     /// Creates a Job from its JSON body.
     fn create_job(
         &self,
@@ -300,6 +304,10 @@ impl JobControl for RealControl {
 
     fn traceparent(&self, cron_job: &CronJob, job: &ObjectName, slot: DateTime<Utc>) -> Option<String> {
         self.traces.as_ref()?.announce(&cron_job.name, job, slot)
+    }
+
+    fn may_write(&self) -> bool {
+        self.gate.time_left().is_some()
     }
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {

@@ -23,6 +23,7 @@ use crate::network::Network;
 use crate::outage::{AGAIN, BACK, SOON};
 use crate::people;
 use crate::restore::Restore;
+use crate::rivals;
 use crate::rng::hash;
 use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
 use crate::sim::{Ear, LEASE, Replica as Place, Sim};
@@ -122,6 +123,13 @@ impl Sim {
         }
         if scenario.manage == Manage::Annotated {
             state.plan(0, Act::InTree);
+        } else if let Some(switch) = scenario.switch {
+            state.plan(switch.on, Act::InTree);
+            let how = if switch.is_beside { "beside" } else { "after" };
+            state
+                .invariants
+                .coverage
+                .count("world", &format!("cluster switched to the in-tree controller and back, {how} it"));
         }
         if let Some((from, until)) = scenario.outage() {
             state.plan(until + AGAIN, Act::JudgeWatches(from, until));
@@ -334,6 +342,7 @@ impl Sim {
         let at = self.now();
         let mut state = self.state.lock();
         let state = &mut *state;
+        rivals::warnings().iter().for_each(|warning| state.invariants.warned(&state.model, warning, at));
         for (number, replica) in state.replicas.iter().enumerate() {
             if let Some(controller) = replica.controller.upgrade() {
                 let who = (number, replica.incarnation);

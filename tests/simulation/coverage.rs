@@ -175,6 +175,8 @@ const RARE: [(&str, &[&str]); 3] = [
             "backfill called beside itself",
             "watch of a backfill cut",
             "etcd restored from a backup",
+            "cluster switched to the in-tree controller and back, beside it",
+            "cluster switched to the in-tree controller and back, after it",
             "machine asleep with everything on it",
             "not-before set after a restore",
             "slot that a restore forgot",

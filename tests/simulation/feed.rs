@@ -173,11 +173,15 @@ impl Feed {
                 if lag.is_some() {
                     state.struck(lagging);
                 }
-                let silent = if self.kind == Kind::Jobs { F::JobsSilent } else { F::CronJobsSilent };
+                let silent = match self.kind {
+                    Kind::Jobs => Some(F::JobsSilent),
+                    Kind::CronJobs => Some(F::CronJobsSilent),
+                    Kind::Namespaces => Some(F::NamespacesSilent),
+                    _ => None,
+                };
                 // Who lists gets an answer: only the changes are missing.
-                let holds = [F::WatchPause, silent].into_iter().filter(|kind| {
-                    *kind == F::WatchPause || self.initial.is_none() && matches!(self.kind, Kind::Jobs | Kind::CronJobs)
-                });
+                let silent = silent.filter(|_| self.initial.is_none());
+                let holds = [Some(F::WatchPause), silent].into_iter().flatten();
                 let holding = holds.filter_map(|kind| state.suffers(kind, replica)).max_by_key(|fault| fault.until);
                 let until = holding.map(|fault| (fault.kind, fault.until));
                 if let Some((kind, _)) = until {

@@ -1,10 +1,12 @@
 //! The controller in kube-controller-manager, beside the replicas. For a suspended CronJob it does everything except
-//! start Jobs. It starts those of a CronJob that was given back to it; a rollback gives it all of them, while no replica runs.
+//! start Jobs. It starts those of a CronJob that was given back to it; a rollback gives it all of them, while no replica runs. In
+//! some worlds without handovers, operators [`Switch`] the cluster to it and back.
 //!
 //! Matches upstream `cleanupFinishedJobs` and `syncCronJob`, on the server's current objects. It knows no policies. It
 //! runs at random times, which makes up for its always current view.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use cronjob_controller::api::Manage;
 use http::Method;
 use schedule::Evaluation;
 use schedule::missed::{self, Observed};
@@ -12,13 +14,58 @@ use serde_json::{Value, json};
 
 use crate::agenda::Act;
 use crate::call::Call;
+use crate::faults::{self, Fault, FaultKind as F};
 use crate::model::{Condition, Cron, Model};
 use crate::people::job_from;
-use crate::scenario::{Millis, SECOND};
+use crate::rng::Rng;
+use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
 use crate::sim::Sim;
+
+/// When the in-tree controller is turned on and off, and the replicas stop and start, as docs/migration.md says.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch {
+    pub on: Millis,
+    pub off: Millis,
+    /// Whether both run for a while before it is turned off.
+    pub is_beside: bool,
+}
+
+impl Scenario {
+    /// In few worlds, operators go back to the in-tree controller and come again. They turn on the one before they turn off the other,
+    /// so that both run for a while; or one that does harm is stopped first.
+    pub fn switch(&mut self, rng: &mut Rng) {
+        let is_drawn = rng.percent(10) || faults::is_everywhere("SWITCH");
+        let is_possible = self.controller_kind.is_in_tree && self.manage == Manage::All;
+        // What an outage, a restore or a standstill leaves behind is judged alone.
+        let is_alone = self.outage().is_none() && self.restore.is_none() && self.standstill.is_none();
+        let is_elsewhere = |fault: &Fault| fault.kind == F::Outage;
+        if !is_drawn || !is_possible || !is_alone || self.faults.iter().any(is_elsewhere) {
+            return;
+        }
+        let on = rng.range(30 * SECOND, self.active - 9 * MINUTE);
+        let stopped = if rng.percent(70) { on + rng.range(0, 2 * MINUTE) } else { on - rng.range(5, 25) * SECOND };
+        let started = on.max(stopped) + rng.range(20, 180) * SECOND;
+        let is_beside = rng.percent(70);
+        let off = if is_beside { started + rng.range(0, 2 * MINUTE) } else { started - rng.range(1, 20) * SECOND };
+        self.switch = Some(Switch { on, off, is_beside });
+        let is_orderly = rng.range(0, 2);
+        self.faults.extend((0..self.replicas).map(|replica| Fault {
+            number: 870 + replica as u64,
+            at: stopped,
+            until: started,
+            replica,
+            namespace: None,
+            kind: F::Outage,
+            amount: is_orderly,
+        }));
+    }
+}
 
 /// Syncs all CronJobs, and schedules the next sync.
 pub fn look(sim: &Sim, at: Millis) {
+    if sim.scenario.switch.is_some_and(|switch| switch.off <= at) {
+        return;
+    }
     let again = at + sim.state.lock().rng.range(SECOND / 10, 4 * SECOND);
     sim.plan(again, Act::InTree);
     sync_all(sim, at);

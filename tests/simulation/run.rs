@@ -16,6 +16,7 @@ use crate::coverage::Coverage;
 use crate::invariants::Violation;
 use crate::people;
 use crate::punctual;
+use crate::rivals;
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
@@ -47,6 +48,7 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     // An operator's command runs in one thread.
     runtime.block_on(LocalSet::new().run_until(async {
+        rivals::warnings();
         let sim = Sim::new(scenario.clone(), is_journal_kept);
         sim.prepare();
         let mut end = scenario.active + SETTLED_WITHIN;
@@ -158,6 +160,7 @@ fn number(name: &str, default: u64) -> u64 {
 
 pub fn main() -> ExitCode {
     silence_poison();
+    rivals::listen();
     let first = number("SIM_SEED", 1);
     let runs = number("SIM_RUNS", if cfg!(debug_assertions) { 3 } else { 200 });
     let threads = number("SIM_THREADS", std::thread::available_parallelism().map_or(1, |n| n.get() as u64));

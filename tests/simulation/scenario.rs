@@ -11,6 +11,7 @@ use crate::backfill::Backfill;
 use crate::calm::SETTLED_WITHIN;
 use crate::faults::{Fault, FaultKind, has_slow_admission, is_everywhere};
 use crate::freezes::{self, FREEZING};
+use crate::in_tree::Switch;
 use crate::limits;
 use crate::policies::{self, Annotations};
 use crate::restore::Restore;
@@ -48,6 +49,8 @@ pub struct Scenario {
     pub restore: Option<Restore>,
     /// Whether everything stands still for a while.
     pub standstill: Option<Standstill>,
+    /// Whether the in-tree controller runs in place of the replicas for a while.
+    pub switch: Option<Switch>,
 }
 
 /// One CronJob as it is first created.
@@ -205,6 +208,7 @@ impl Scenario {
             namespace_edits: Vec::new(),
             restore: None,
             standstill: None,
+            switch: None,
         };
         for number in 0..count {
             let at = if rng.percent(70) { rng.range(0, 5 * SECOND) } else { rng.range(0, active / 2) };
@@ -461,7 +465,7 @@ impl Scenario {
 
     /// The same world without faults.
     pub fn without_faults(&self) -> Self {
-        Self { faults: Vec::new(), skews: vec![0; self.replicas], restore: None, ..self.clone() }
+        Self { faults: Vec::new(), skews: vec![0; self.replicas], restore: None, switch: None, ..self.clone() }
     }
 
     /// Whether a CronJob's slots do not depend on when its Jobs start, and no other object takes their names.
@@ -478,7 +482,9 @@ impl Scenario {
         let is_restored = self.restore.is_some();
         let is_every = self.cron_jobs[place].spec.schedule.starts_with("@every");
         let is_freezing = self.cron_jobs[place].namespace == FREEZING;
-        !is_restored && !is_every && !is_freezing && !self.edits.iter().any(is_upset)
+        // The in-tree controller starts what a policy leaves out.
+        let is_switched = self.switch.is_some() && has_policies;
+        !is_restored && !is_switched && !is_every && !is_freezing && !self.edits.iter().any(is_upset)
     }
 }
 

@@ -28,6 +28,7 @@ impl Scenario {
         self.roll_back(&mut Rng::fork(seed, "rollback"));
         self.restore(&mut Rng::fork(seed, "restore"));
         self.stand_still(&mut Rng::fork(seed, "standstill"));
+        self.switch(&mut Rng::fork(seed, "switch"));
     }
 
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
@@ -104,8 +105,8 @@ impl Scenario {
         ])
     }
 
-    /// The leader crashes or hangs just before or after it starts Jobs, and the watch of Jobs, or that of CronJobs, shows
-    /// the others nothing from before until after they took over. Some operators delete the lease then.
+    /// The leader crashes or hangs just before or after it starts Jobs, and the watch of Jobs, or that of CronJobs or Namespaces,
+    /// shows the others nothing from before until after they took over. Some operators delete the lease then.
     fn take_over(&mut self, rng: &mut Rng) {
         if rng.percent(60) && !faults::is_everywhere("TAKEOVER") {
             return;
@@ -123,7 +124,7 @@ impl Scenario {
                 self.faults.push(Fault { namespace: Some(namespace), ..fault });
             }
         }
-        let kind = rng.weighted(&[(80, F::JobsSilent), (20, F::CronJobsSilent)]);
+        let kind = rng.weighted(&[(75, F::JobsSilent), (15, F::CronJobsSilent), (10, F::NamespacesSilent)]);
         self.on_replicas(rng, 300, kind, (at_silent, until), 100);
         let (crash, amount) = match is_owed {
             true => rng.weighted(&[(80, (F::CrashBefore, 0)), (20, (F::Freeze, 0))]),

@@ -47,6 +47,10 @@ pub fn shrink(mut scenario: Scenario, invariant: &str) -> Scenario {
         if scenario.restore.is_some() && fails(&candidate) {
             scenario = candidate;
         }
+        let candidate = Scenario { switch: None, ..scenario.clone() };
+        if scenario.switch.is_some() && fails(&candidate) {
+            scenario = candidate;
+        }
         let candidate = Scenario { standstill: None, ..scenario.clone() };
         if scenario.standstill.is_some() && fails(&candidate) {
             scenario = candidate;

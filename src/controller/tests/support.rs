@@ -31,7 +31,7 @@ use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::namespaces::{NamespaceHandler, Namespaces};
 use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
 use crate::events;
-use crate::leader_election::Gate;
+use crate::leader_election::{Gate, Leadership};
 use crate::metrics::ControllerMetrics;
 use crate::workqueue::{self, WorkQueue};
 
@@ -61,6 +61,8 @@ pub struct World {
     pub wire: Wire,
     pub clock: Arc<TestClock>,
     pub controller: Arc<Controller<RealControl>>,
+    /// Whether it may write.
+    pub leadership: Leadership,
     pub cron_jobs: Arc<Store<CronJob>>,
     pub jobs: Arc<Store<Job>>,
     /// The metrics of each CronJob.
@@ -137,6 +139,8 @@ impl World {
             Arc::clone(&shared),
             Zone::UTC,
         );
+        let (gate, leadership) = (Arc::new(Gate::default()), Leadership::unconditional());
+        gate.open(leadership.clone());
         let controller = Controller::new(Parts {
             controller_kind,
             manage,
@@ -147,8 +151,7 @@ impl World {
             jobs: Arc::clone(&jobs),
             name_conflicts: Some(name_conflict_informer.store()),
             namespaces: Some(Arc::clone(&namespaces)),
-            control: RealControl::new(controller_kind, client.clone(), Arc::new(Gate::unconditional()))
-                .managing(manage),
+            control: RealControl::new(controller_kind, client.clone(), gate).managing(manage),
             recorder: Arc::new(recorder),
             clock: shared,
             metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
@@ -182,7 +185,20 @@ impl World {
         jobs.wait_for_cache_sync().await;
         namespaces.synced().await;
         let ends = stop.drop_guard();
-        Self { controller_kind, manage, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: ends }
+        Self {
+            controller_kind,
+            manage,
+            server,
+            wire,
+            clock,
+            controller,
+            leadership,
+            cron_jobs,
+            jobs,
+            registry,
+            seen,
+            _ends: ends,
+        }
     }
 
     /// Runs the controller until the returned token is cancelled.
