@@ -41,6 +41,9 @@ use crate::api::manage::Standing;
 use crate::api::policy::{Limits, PolicyError};
 use crate::api::{EventType, ObjectName, Uid};
 
+/// A freeze that ends this soon is no news: a thaw is written as one that ends within a second, and clocks differ.
+const LAST_OF_A_FREEZE: TimeDelta = TimeDelta::seconds(5);
+
 /// What a sync does next.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a box would be an allocation in every sync that finds nothing to do")]
@@ -241,7 +244,7 @@ impl<'a> Sync<'a> {
             return self.wait_for_an_edit(Skip::Suspended);
         }
         if let Some(restriction) = cron_job.restriction()
-            && let Some(until) = restriction.frozen_until(self.now)
+            && let Some(until) = restriction.frozen_until(self.now + LAST_OF_A_FREEZE)
         {
             let text = || frozen(&cron_job.name.namespace, until, restriction.reason.as_deref());
             self.hourly_event_until(EventType::Normal, FROZEN, text, Some(until));

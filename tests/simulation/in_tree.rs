@@ -34,14 +34,13 @@ impl Scenario {
     /// In few worlds, operators go back to the in-tree controller and come again. They turn on the one before they turn off the other,
     /// so that both run for a while; or one that does harm is stopped first.
     pub fn switch(&mut self, rng: &mut Rng) {
-        let is_drawn = rng.percent(10) || faults::is_everywhere("SWITCH");
-        let is_possible = self.controller_kind.is_in_tree && self.manage == Manage::All;
-        // What an outage, a restore or a standstill leaves behind is judged alone.
-        let is_alone = self.outage().is_none() && self.restore.is_none() && self.standstill.is_none();
-        let is_elsewhere = |fault: &Fault| fault.kind == F::Outage;
-        if !is_drawn || !is_possible || !is_alone || self.faults.iter().any(is_elsewhere) {
+        let is_possible = self.controller_kind.is_in_tree && self.manage == Manage::All && self.outage().is_none();
+        if !is_possible || !rng.percent(30) && !faults::is_everywhere("SWITCH") {
             return;
         }
+        // In place of other times without a replica.
+        (self.restore, self.standstill) = (None, None);
+        self.faults.retain(|fault| fault.kind != F::Outage);
         let on = rng.range(30 * SECOND, self.active - 9 * MINUTE);
         let stopped = if rng.percent(70) { on + rng.range(0, 2 * MINUTE) } else { on - rng.range(5, 25) * SECOND };
         let started = on.max(stopped) + rng.range(20, 180) * SECOND;
