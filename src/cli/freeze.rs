@@ -1,7 +1,7 @@
 //! Freezes Namespaces, and thaws them.
 //!
-//! Guarantees: only the annotations `not-before` and `reason` of the Namespaces are changed, each by one request. A freeze ends no other
-//! one sooner, and what it replaces is said. A thaw sets `not-before` to the cluster's second at its write, so that no older slot starts.
+//! Guarantees: only the annotations `not-before` and `reason` of the Namespaces are changed, each by one request, to the version that
+//! was judged. A freeze ends no other one sooner, and what it replaces is said. A thaw sets `not-before` to the cluster's second at its write, so that no older slot starts.
 //! What a freeze holds is counted by the controller's own search, for the CronJobs of every kind that the cluster serves. CronJobs that
 //! the in-tree controller runs are named as not held. Pure, except for [`set_frozen`].
 
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::CliError;
-use super::cluster::{self, ControllerFlags, Scope, by_owner};
+use super::cluster::{self, ATTEMPTS, ControllerFlags, Scope, by_owner};
 use super::explain::read::{ReadError, get, list, read_leases, words};
 use super::explain::{Case, Facts, InCharge, MANY, some_of};
 use super::migrate::escaped;
@@ -394,28 +394,42 @@ async fn set_frozen_with(
 ) -> Result<Outcome, CliError> {
     let found = read_namespaces(client, namespace, request.selector.as_deref()).await?;
     let cron_jobs = read_cron_jobs(client, controller_kind, namespace, &request.change, flags).await?;
-    let change = async |found: Found| {
-        let name = found.name();
-        // The lists, and the writes before this one, take time, in which slots come. A freeze ends at one time everywhere.
-        let now = match request.change {
-            Change::Thaw => now + at.elapsed(),
-            Change::Freeze { .. } => now,
-        };
-        let plan = request.plan(&found, flags, now);
-        let mut frozen = request.frozen(&plan, &found, &cron_jobs, flags, now);
-        if let Some(change) = plan.change.as_ref().filter(|_| request.dry_run) {
-            frozen.find_error(&changed(&found.text, change), true);
-        } else if let Some(change) = &plan.change {
-            let path = format!("{}/{name}?fieldManager=cronjob-controller-cli", ResourceKind::NAMESPACE.path(None));
-            match cluster::try_patch(client, &path, change).await {
-                Err(error) => {
-                    frozen.summary = format!("Namespace {name} is not changed: {}", words(&error));
-                    frozen.failed = true;
-                }
-                Ok(now) => frozen.find_error(&now, false),
+    let change = async |mut found: Found| {
+        let name = found.name().to_owned();
+        let path = format!("{}/{name}?fieldManager=cronjob-controller-cli", ResourceKind::NAMESPACE.path(None));
+        let mut attempts = 1;
+        loop {
+            // The lists, and the writes before this one, take time, in which slots come. A freeze ends at one time everywhere.
+            let now = match request.change {
+                Change::Thaw => now + at.elapsed(),
+                Change::Freeze { .. } => now,
+            };
+            let plan = request.plan(&found, flags, now);
+            let mut frozen = request.frozen(&plan, &found, &cron_jobs, flags, now);
+            let Some(mut change) = plan.change else { return frozen };
+            if request.dry_run {
+                frozen.find_error(&changed(&found.text, &change), true);
+                return frozen;
             }
+            change["metadata"]["resourceVersion"] = found.namespace.resource_version().to_string().into();
+            let cause = match cluster::try_patch(client, &path, &change).await {
+                Ok(now) => {
+                    frozen.find_error(&now, false);
+                    return frozen;
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 && attempts < ATTEMPTS => {
+                    match read_namespaces(client, Some(&name), None).await.map(|mut read| read.pop()) {
+                        Ok(Some(newer)) => found = newer,
+                        Ok(None) => {}
+                        Err(error) => return frozen.unchanged(&error.to_string()),
+                    }
+                    attempts += 1;
+                    continue;
+                }
+                Err(error) => words(&error),
+            };
+            return frozen.unchanged(&cause);
         }
-        frozen
     };
     let what = if matches!(request.change, Change::Thaw) { "thawed" } else { "frozen" };
     let namespaces = cluster::change_all(what, found, change).await;
@@ -514,6 +528,12 @@ impl Report for Outcome {
 }
 
 impl Frozen {
+    /// The same, for a Namespace that could not be changed.
+    fn unchanged(self, cause: &str) -> Self {
+        let summary = format!("Namespace {} is not changed: {cause}", self.namespace);
+        Self { summary, failed: true, ..self }
+    }
+
     /// Says if a Namespace that was changed has another annotation that cannot be read, and holds everything.
     fn find_error(&mut self, json: &str, dry_run: bool) {
         if let Some(error) = restriction(json).as_ref().and_then(|restriction| restriction.error()) {

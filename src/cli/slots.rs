@@ -61,7 +61,9 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RunResult {
-    /// It has not ended.
+    /// Its Job has not ended, and [waits](Job::waits_for) for what lets it run.
+    Waiting,
+    /// Its Job has not ended.
     Running,
     /// Its Job succeeded.
     Succeeded,
@@ -74,7 +76,8 @@ pub enum RunResult {
 impl RunResult {
     /// The result of a Job.
     pub fn of(job: &Job) -> Self {
-        job.finished.map_or(Self::Running, Self::from)
+        let unfinished = if job.waits_for().is_some() { Self::Waiting } else { Self::Running };
+        job.finished.map_or(unfinished, Self::from)
     }
 }
 
@@ -98,7 +101,7 @@ pub(crate) struct Judged {
     pub run: Option<RunResult>,
     /// Its Job, if that still exists.
     pub job: Option<String>,
-    /// For how long the Job ran, or has run, in seconds.
+    /// For how long the Job ran, or has run or waited until now, in seconds.
     pub took: Option<i64>,
     /// How long after it was due its Job was created, if that still exists.
     #[serde(skip)]
@@ -123,7 +126,7 @@ impl Judged {
             (Fate::Suspended, None) => '\u{2016}',
             (Fate::Frozen, None) => '*',
             (Fate::Due, None) => '>',
-            (Fate::Waits, None) => '~',
+            (Fate::Waits, None) | (_, Some(RunResult::Waiting)) => '~',
             (Fate::Unknown, None) => '?',
         }
     }
@@ -267,10 +270,11 @@ impl<'a> History<'a> {
         if let Some(job) = self.traces.job_of(slot) {
             let delay = job.creation_timestamp - self.known.facts.cron_job.due(slot);
             let late = if delay > LATE { format!(", {} late", stretch(delay)) } else { String::new() };
+            let run = RunResult::of(job);
             return Judged {
                 slot,
                 fate: Fate::Started,
-                run: Some(RunResult::of(job)),
+                run: Some(run),
                 job: Some(job.name.name.to_string()),
                 took: Some(job.ran_for(self.now).num_seconds()),
                 late: Some(delay),
@@ -298,7 +302,7 @@ impl<'a> History<'a> {
         let why = match run {
             RunResult::Succeeded => "succeeded, and its Job no longer exists",
             RunResult::Failed => "failed, and its Job no longer exists",
-            RunResult::Gone | RunResult::Running => "its Job no longer exists",
+            RunResult::Gone | RunResult::Running | RunResult::Waiting => "its Job no longer exists",
         };
         Some((run, why))
     }

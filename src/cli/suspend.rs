@@ -5,6 +5,8 @@
 //! judged. The answer says first which controller runs the CronJob. What is said about the runs that a resumption starts or passes over
 //! is the rehearsal of `explain`.
 
+use std::sync::Arc;
+
 use apimachinery::clock::Clock;
 use chrono::{DateTime, Utc};
 use kube::Client;
@@ -14,6 +16,7 @@ use super::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError
 use super::explain::read::{Target, read};
 use super::explain::{Facts, InCharge, MANY, Resumed, Resumption, resumed};
 use super::{Answer, CliError};
+use crate::api::batch_v1::Job;
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
 use crate::terminal::PlainText;
 
@@ -91,12 +94,15 @@ fn unchanged(standing: Standing) -> String {
 
 fn suspended(facts: &Facts) -> String {
     let children = facts.jobs.iter().filter(|job| job.is_child_of(&facts.cron_job));
-    let running = children.filter(|job| job.finished.is_none()).map(|job| job.name.name.to_string());
-    let running: Vec<String> = running.collect();
+    let unfinished: Vec<&Arc<Job>> = children.filter(|job| job.finished.is_none()).collect();
     let noun = facts.cron_job.controller_kind.child.kind;
-    let still_runs = match running.as_slice() {
-        [] => String::new(),
-        running => format!(" {noun} {} still runs.", running.join(", ")),
+    let names = unfinished.iter().map(|job| &*job.name.name).collect::<Vec<_>>().join(", ");
+    let still_runs = match (unfinished.as_slice(), unfinished.iter().all(|job| job.waits_for().is_none())) {
+        ([], _) => String::new(),
+        ([_], true) => format!(" {noun} {names} still runs."),
+        ([_], false) => format!(" {noun} {names} has not ended."),
+        (_, true) => format!(" {noun}s {names} still run."),
+        (_, false) => format!(" {noun}s {names} have not ended."),
     };
     let standing = facts.standing();
     let (by, was) = if standing.is_half_handed_over() {

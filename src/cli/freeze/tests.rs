@@ -2,13 +2,14 @@
 
 use apimachinery::clock::TestClock;
 use apiserver::{ApiServer, Config, discovery, kinds};
+use futures::FutureExt as _;
 
 use super::*;
 use crate::api::crd;
 use crate::cli::cluster::read_text;
 use crate::cli::explain::tests::{facts, instant, job, post};
 use crate::client;
-use crate::controller::tests::wire::{Fate, Wire};
+use crate::controller::tests::wire::{Fate, Verb, Wire};
 
 const NOW: &str = "2026-12-18T12:00:00.250Z";
 
@@ -468,6 +469,46 @@ async fn bound_of_a_thaw_is_the_time_of_its_write() {
         let done = set_frozen_with(&client, ControllerKind::CronJob, Some("shop"), &request, &flags, read).await;
         assert!(done.unwrap().is_good(), "{sentence}");
         assert_eq!(annotations(&client, "shop").await[0], json!(want), "{sentence}");
+    }
+}
+
+/// Someone else writes between the read and the write.
+#[tokio::test]
+async fn freeze_that_came_meanwhile_is_judged_too() {
+    let (until, later) = ("2026-12-20T00:00:00Z", "2026-12-24T00:00:00Z");
+    let [ours, theirs] = [json!("audit"), json!("release week")];
+    let rows = [
+        (
+            "a longer one",
+            json!({NOT_BEFORE: later, REASON: theirs}),
+            1,
+            [json!(later), theirs.clone()],
+            "already frozen",
+        ),
+        ("a label", json!({"team": "blue"}), 1, [json!(until), ours.clone()], "is frozen until"),
+        ("each time", json!({"team": "blue"}), 100, [Value::Null, Value::Null], "is not changed: "),
+    ];
+    for (sentence, change, times, want, says) in rows {
+        let server = ApiServer::new(Config::builtin(TestClock::new(instant(NOW))));
+        let (other, wire, mut left) = (server.clone(), Wire::new(), times);
+        wire.judge(move |ask| {
+            if ask.is(Verb::Patch, "namespaces") && left > 0 {
+                left -= 1;
+                let mut change = json!({ "metadata": { "annotations": change } });
+                change["metadata"]["annotations"]["number"] = json!(left.to_string());
+                let request = http::Request::patch("/api/v1/namespaces/default")
+                    .header("content-type", "application/merge-patch+json")
+                    .body(change.to_string().into_bytes().into());
+                let answer = other.handle(request.unwrap()).now_or_never();
+                assert!(answer.expect("the server never waits").status().is_success());
+            }
+            Fate::Pass
+        });
+        let client = client::on_service(wire.around(server.into_service()));
+        let (text, is_good) = set(&client, Some("default"), &freeze(at(until), Some("audit")), NOW).await;
+        assert!(text.contains(says), "{sentence}: {text}");
+        assert_eq!(annotations(&client, "default").await, want, "{sentence}");
+        assert_eq!(is_good, sentence == "a label", "{sentence}: {text}");
     }
 }
 

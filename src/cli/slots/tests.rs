@@ -681,22 +681,27 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
 
 #[test]
 fn the_newest_slots_have_their_results_and_durations() {
-    let jobs = vec![
-        ran("2026-11-20T02:00:00Z", "Complete", "2026-11-20T02:05:00Z"),
-        ran("2026-11-21T02:00:00Z", "Failed", "2026-11-21T02:00:30Z"),
-        job(&day(22), "cj", None),
-    ];
-    let change = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
-    let known = Known { facts: facts(&change, jobs), events: Vec::new() };
-    let strip = History::new(&known, Zone::UTC, instant("2026-11-22T03:00:00Z")).newest(4);
-    let got: Vec<_> = strip.iter().map(|judged| (judged.fate, judged.run, judged.took)).collect();
-    assert_eq!(
-        got,
-        [
-            (Fate::Unknown, None, None),
-            (Fate::Started, Some(RunResult::Succeeded), Some(300)),
-            (Fate::Started, Some(RunResult::Failed), Some(30)),
-            (Fate::Started, Some(RunResult::Running), Some(3600)),
-        ]
-    );
+    for (start_time, newest, letters) in
+        [(None, RunResult::Waiting, "?✓✗~"), (Some(instant(&day(22))), RunResult::Running, "?✓✗●")]
+    {
+        let jobs = vec![
+            ran("2026-11-20T02:00:00Z", "Complete", "2026-11-20T02:05:00Z"),
+            ran("2026-11-21T02:00:00Z", "Failed", "2026-11-21T02:00:30Z"),
+            Arc::new(Job { start_time, ..Job::clone(&job(&day(22), "cj", None)) }),
+        ];
+        let change = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
+        let known = Known { facts: facts(&change, jobs), events: Vec::new() };
+        let strip = History::new(&known, Zone::UTC, instant("2026-11-22T03:00:00Z")).newest(4);
+        let got: Vec<_> = strip.iter().map(|judged| (judged.fate, judged.run, judged.took)).collect();
+        assert_eq!(
+            got,
+            [
+                (Fate::Unknown, None, None),
+                (Fate::Started, Some(RunResult::Succeeded), Some(300)),
+                (Fate::Started, Some(RunResult::Failed), Some(30)),
+                (Fate::Started, Some(newest), Some(3600)),
+            ]
+        );
+        assert_eq!(strip.iter().map(Judged::letter).collect::<String>(), letters);
+    }
 }

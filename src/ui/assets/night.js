@@ -53,8 +53,23 @@ function held(run, zone) {
   return run.starts ? `held until ${clock(Date.parse(run.starts), zone)}` : 'held';
 }
 
+// The slots of a CronJob that are held in the same way, as `list --next-hour` has them.
+function holds(minutes, zone) {
+  const all = new Map();
+  for (const minute of minutes) {
+    for (const run of minute.runs.filter(isHeld)) {
+      const how = `${held(run, zone)}: ${run.why}`;
+      const key = `${run.namespace}/${run.name} ${how}`;
+      const known = all.get(key) ?? { run, how, from: minute.at, slots: 0 };
+      all.set(key, { ...known, to: minute.at, slots: known.slots + 1 });
+    }
+  }
+  return [...all.values()];
+}
+
 function NextHour({ value, state, change }) {
   const fullest = value.minutes.filter((minute) => minute.slots > 1).sort((a, b) => b.slots - a.slots).slice(0, 5);
+  const all = holds(value.minutes, state.zone);
   const show = (at) => ({ onClick: () => change({ view: 'heat', day: isoDay(at, state.zone), minute: new Date(at).toISOString(), show: 'starts' }) });
   return html`<section class="next-hour" aria-label="The next hour">
     <h2>The next hour <small>${clock(Date.parse(value.from), state.zone)} to ${clock(Date.parse(value.to), state.zone)}, ${value.timeZone}</small></h2>
@@ -64,9 +79,10 @@ function NextHour({ value, state, change }) {
     <ol class="minutes">${value.minutes.map((minute) => {
     const starting = minute.runs.filter((run) => !isHeld(run));
     const more = minute.slots - minute.held - Math.min(starting.length, NAMED);
-    return html`<li key=${minute.at}><b>${clock(Date.parse(minute.at), state.zone)}</b> <span class="number">${minute.slots}</span>
+    const begin = all.filter((hold) => hold.from === minute.at);
+    return (more > 0 || starting.length > 0 || begin.length > 0) && html`<li key=${minute.at}><b>${clock(Date.parse(minute.at), state.zone)}</b> <span class="number">${minute.slots}</span>
       <div>${starting.slice(0, NAMED).map((run, i) => html`${i > 0 && ', '}<${Name} of=${run} state=${state} change=${change} />`)}${more > 0 && html`${starting.length > 0 && ' and '}<button type="button" class="copy" ...${show(Date.parse(minute.at))}>${more} more</button>`}
-      ${minute.runs.filter(isHeld).map((run) => html`<p class="hold"><span aria-hidden="true">■</span> <${Name} of=${run} state=${state} change=${change} /> ${held(run, state.zone)}: ${prose(run.why, state.zone)}</p>`)}</div></li>`;
+      ${begin.map(({ run, how, to, slots }) => html`<p class="hold"><span aria-hidden="true">■</span> <${Name} of=${run} state=${state} change=${change} /> ${prose(how, state.zone)}${slots > 1 ? ` (${count(slots, 'slot')} until ${clock(Date.parse(to), state.zone)})` : ''}</p>`)}</div></li>`;
   })}</ol>
     ${value.minutes.length === 0 && html`<p class="quiet">Nothing is due.</p>`}
   </section>`;

@@ -71,7 +71,7 @@ function Marks({ line, from, to, zone, at }) {
       <line x1=${x(group.from)} x2=${x(group.from)} y1="7" y2="19" />
       ${group.to > group.from && html`<line class="range" x1=${x(group.from)} x2=${x(group.to)} y1="13" y2="13" />`}</g>`);
   const of = (result) => line.runs.filter((run) => run.result === result).length;
-  const label = `${of('succeeded')} succeeded, ${of('failed')} failed, ${of('running')} running, ${count(line.slots.filter((slot) => slot.fate === 'started').length, 'run')} whose Job is gone, ${count(line.slots.filter((slot) => slot.fate !== 'started').length, 'slot')} not started, ${line.expected.length > 0 ? 'more' : 'none'} expected`;
+  const label = `${of('succeeded')} succeeded, ${of('failed')} failed, ${of('running')} running, ${of('waiting')} waiting, ${count(line.slots.filter((slot) => slot.fate === 'started').length, 'run')} whose Job is gone, ${count(line.slots.filter((slot) => slot.fate !== 'started').length, 'slot')} not started, ${line.expected.length > 0 ? 'more' : 'none'} expected`;
   return html`<svg class="marks" role="img" aria-label=${label} width="100%" height="36">
     ${at >= from && at <= to && html`<line class="now" x1=${x(at)} x2=${x(at)} y1="0" y2="36" />`}${expected}${slots}${runs}</svg>`;
 }

@@ -75,7 +75,7 @@ export const prose = (text, zone) => pieces(inZone(text, zone));
 export const stateOf = row => row.state === 'frozen' ? ['❄', 'Frozen'] : STATES[row.urgency];
 
 export const RESULTS = {
-  running: ['◐', 'running'], succeeded: ['✔', 'succeeded'], failed: ['✖', 'failed'], gone: ['–', 'Job no longer exists'],
+  waiting: ['◌', 'waiting'], running: ['◐', 'running'], succeeded: ['✔', 'succeeded'], failed: ['✖', 'failed'], gone: ['–', 'Job no longer exists'],
 };
 
 // A Job without a slot was not created by a controller.
