@@ -4,8 +4,8 @@
 //! client-go's `util/workqueue/default_rate_limiters.go`, where all failures of a key have one maximum delay. Failures with
 //! different maximum delays are counted apart, so many that wait for seconds never make the first of another kind wait for
 //! minutes. If the kinds alternate, the key still waits ever longer, because no failure resets a count. A failure with a maximum of
-//! its own does not depend on the key, and someone may be mending its cause: from [`PATIENCE`] on it waits only a quarter longer each
-//! time, so that the next retry comes within a quarter of the time, and a second, that the cause has lasted.
+//! its own does not depend on the key, and someone may be mending its cause: from [`PATIENCE`] on it waits only an eighth longer each
+//! time, so that the next retry comes within an eighth of the time that the cause has lasted, and little more than a second.
 //!
 //! client-go's default limiter also has a token bucket of ten a second with a burst of a hundred for all keys together. After
 //! an outage of the API server in which 2,000 keys failed, the last one would get its token after more than three minutes. The
@@ -62,7 +62,7 @@ impl<K: Clone + Eq + Hash> ItemExponentialFailure<K> {
                 break;
             }
             let is_mended_by_others = max_delay < self.max_delay && delay >= PATIENCE;
-            delay = delay.saturating_add(if is_mended_by_others { delay / 4 } else { delay });
+            delay = delay.saturating_add(if is_mended_by_others { delay / 8 } else { delay });
         }
         *failures = failures.saturating_add(1);
         delay.min(max_delay)
