@@ -316,18 +316,18 @@ pub(super) fn parse(
     let mut command = pages::command(program, entry);
     match entry.name {
         "next" => answer(&mut command, args, |raw: &Next| raw.help, |raw| next(raw, env)),
-        "explain" => answer(&mut command, args, |raw: &cluster::Explain| raw.help, cluster::explain),
-        "list" => answer(&mut command, args, |raw: &cluster::List| raw.help, cluster::list),
+        "explain" => answer(&mut command, args, |raw: &cluster::Explain| raw.output.help, cluster::explain),
+        "list" => answer(&mut command, args, |raw: &cluster::List| raw.output.help, cluster::list),
         #[cfg(feature = "ui")]
         "ui" => answer(&mut command, args, |raw: &ui::Ui| raw.help, ui::ui),
         "trigger" => answer(&mut command, args, |raw: &cluster::Trigger| raw.help, cluster::trigger),
         "suspend" => answer(&mut command, args, |raw: &cluster::Suspend| raw.help, cluster::suspend),
         "resume" => answer(&mut command, args, |raw: &cluster::Resume| raw.help, cluster::resume),
-        "freeze" => answer(&mut command, args, |raw: &freeze::Freeze| raw.help, freeze::freeze),
-        "thaw" => answer(&mut command, args, |raw: &freeze::Thaw| raw.help, freeze::thaw),
+        "freeze" => answer(&mut command, args, |raw: &freeze::Freeze| raw.output.help, freeze::freeze),
+        "thaw" => answer(&mut command, args, |raw: &freeze::Thaw| raw.output.help, freeze::thaw),
         "backfill" => answer(&mut command, args, |raw: &past::Backfill| raw.help, past::backfill),
         "shadow" => answer(&mut command, args, |raw: &shadow::Shadow| raw.help, shadow::shadow),
-        "migrate" => answer(&mut command, args, |raw: &past::Migrate| raw.help, past::migrate),
+        "migrate" => answer(&mut command, args, |raw: &past::Migrate| raw.output.help, past::migrate),
         #[cfg(feature = "dev")]
         "check" => answer(&mut command, args, |raw: &Check| raw.help, |raw| check(&raw)),
         "completion" => answer(&mut command, args, |raw: &Completion| raw.help, |raw| completion(program, &raw)),

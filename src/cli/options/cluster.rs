@@ -55,6 +55,43 @@ impl Where {
     }
 }
 
+/// What a command has to know of the controller.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ControllerArgs {
+    /// The controller's time zone, for CronJobs without spec.timeZone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
+}
+
+impl ControllerArgs {
+    pub(super) fn read(&self, faults: &mut Faults) -> ControllerFlags {
+        let zone = faults.read("time-zone", &self.time_zone, ZONES, zone_named).unwrap_or_default();
+        ControllerFlags { zone, seed: self.spread_seed.as_str().into() }
+    }
+}
+
+/// How a command answers.
+#[derive(Debug, Clone, Args)]
+pub(super) struct OutputArgs {
+    /// The output format: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+impl OutputArgs {
+    pub(super) fn read(&self, faults: &mut Faults) -> Format {
+        faults.read("output", &self.output, FORMATS, Format::parse).unwrap_or_default()
+    }
+}
+
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Says why a CronJob did or did not run, and what it will do next; without a name, of each that is not fine."
@@ -80,21 +117,11 @@ pub(super) struct Explain {
     #[arg(long, value_name = "DURATION")]
     wait: Option<String>,
 
-    /// The controller's time zone, for a CronJob without spec.timeZone.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
+    #[command(flatten)]
+    controller: ControllerArgs,
 
-    /// The --spread-seed of the controller.
-    #[arg(long, value_name = "STRING", default_value = "")]
-    spread_seed: String,
-
-    /// The output format: table, json or yaml.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    output: String,
-
-    /// Print this text and quit.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    pub help: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Debug, Clone, Parser)]
@@ -127,21 +154,11 @@ pub(super) struct List {
     #[arg(long, value_name = "ZONE")]
     times_in: Option<String>,
 
-    /// The controller's time zone, for CronJobs without spec.timeZone.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
+    #[command(flatten)]
+    controller: ControllerArgs,
 
-    /// The --spread-seed of the controller.
-    #[arg(long, value_name = "STRING", default_value = "")]
-    spread_seed: String,
-
-    /// The output format: table, json or yaml.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    output: String,
-
-    /// Print this text and quit.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    pub help: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Debug, Clone, Parser)]
@@ -218,13 +235,8 @@ pub(super) struct Resume {
     #[command(flatten)]
     place: Where,
 
-    /// The controller's time zone, for a CronJob without spec.timeZone.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
-
-    /// The --spread-seed of the controller.
-    #[arg(long, value_name = "STRING", default_value = "")]
-    spread_seed: String,
+    #[command(flatten)]
+    controller: ControllerArgs,
 
     /// Print this text and quit.
     #[arg(short, long, action = ArgAction::SetTrue)]
@@ -325,8 +337,7 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
     if name.is_some() && scope.namespaces == Namespaces::All {
         faults.add("all-namespaces", "true", "it without a NAME");
     }
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
-    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
+    let flags = raw.controller.read(&mut faults);
     let since = raw.since.as_deref().and_then(|text| {
         faults.read(
             "since",
@@ -344,7 +355,7 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
             nanos.map(Duration::from_nanos)
         })
     });
-    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    let format = raw.output.read(&mut faults);
     faults.into_result()?;
     let Where { namespace, kubeconfig, context, .. } = raw.place;
     let controller_kind = scope.controller_kind;
@@ -365,9 +376,8 @@ pub(super) fn list(raw: List) -> Result<Invocation, UsageError> {
     }
     let scope = scope(None, raw.place, &raw.all_namespaces, &mut faults);
     let watch = faults.boolean("watch", &raw.watch).unwrap_or_default();
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
-    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
-    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    let flags = raw.controller.read(&mut faults);
+    let format = raw.output.read(&mut faults);
     let [night, next_hour] = [("night", &raw.night), ("next-hour", &raw.next_hour)]
         .map(|(flag, text)| faults.boolean(flag, text).unwrap_or_default());
     if usize::from(watch) + usize::from(night) + usize::from(next_hour) > 1 {
@@ -381,7 +391,7 @@ pub(super) fn list(raw: List) -> Result<Invocation, UsageError> {
         faults.read("times-in", name, ZONES, zone_named)
     });
     faults.into_result()?;
-    let times_in = times_in.unwrap_or(zone);
+    let times_in = times_in.unwrap_or(flags.zone);
     Ok(cli(match (watch, night, next_hour) {
         (true, ..) => Command::Watch(scope, flags, format),
         (_, true, _) => Command::Night(scope, flags, times_in, format),
@@ -440,8 +450,7 @@ pub(super) fn suspend(raw: Suspend) -> Result<Invocation, UsageError> {
 pub(super) fn resume(raw: Resume) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let target = target(&raw.name, raw.place, &mut faults);
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
-    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
+    let flags = raw.controller.read(&mut faults);
     faults.into_result()?;
     Ok(cli(Command::SetSuspended(target, false, flags)))
 }

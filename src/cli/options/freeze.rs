@@ -3,16 +3,15 @@
 //! Guarantee: as in the module above. Which Namespaces are meant is always said. Pure.
 
 use chrono::TimeDelta;
-use clap::{ArgAction, Args, Parser};
+use clap::{Args, Parser};
 
-use super::cluster::{Where, scope};
-use super::{FORMATS, ZONES, cli, given_time, zone_named};
+use super::cluster::{ControllerArgs, OutputArgs, Where, scope};
+use super::{cli, given_time};
 use crate::api::policy::LONGEST_REASON;
 use crate::cli::Command;
-use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
+use crate::cli::cluster::{Namespaces, Scope};
 use crate::cli::dispatch::Invocation;
 use crate::cli::freeze::{Change, Request, Until};
-use crate::cli::output::Format;
 use crate::options::UsageError;
 use crate::options::go_syntax::parse_duration;
 use crate::options::resolve::Faults;
@@ -54,21 +53,11 @@ pub(super) struct Freeze {
     #[arg(long, value_name = "BOOL", default_value = "false")]
     dry_run: String,
 
-    /// The controller's time zone, for CronJobs without spec.timeZone and for --until.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
+    #[command(flatten)]
+    controller: ControllerArgs,
 
-    /// The --spread-seed of the controller.
-    #[arg(long, value_name = "STRING", default_value = "")]
-    spread_seed: String,
-
-    /// The output format: table, json or yaml.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    output: String,
-
-    /// Print this text and quit.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    pub help: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Debug, Clone, Parser)]
@@ -81,21 +70,11 @@ pub(super) struct Thaw {
     #[arg(long, value_name = "BOOL", default_value = "false")]
     dry_run: String,
 
-    /// The controller's time zone, for CronJobs without spec.timeZone.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
+    #[command(flatten)]
+    controller: ControllerArgs,
 
-    /// The --spread-seed of the controller.
-    #[arg(long, value_name = "STRING", default_value = "")]
-    spread_seed: String,
-
-    /// The output format: table, json or yaml.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    output: String,
-
-    /// Print this text and quit.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    pub help: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// The Namespaces that are meant, of `--namespace`, `--selector` and `--all-namespaces` exactly one.
@@ -134,9 +113,8 @@ pub(super) fn freeze(raw: Freeze) -> Result<Invocation, UsageError> {
         faults.add("reason", reason, &format!("{LONGEST_REASON} bytes at most"));
     }
     let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
-    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
-    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    let flags = raw.controller.read(&mut faults);
+    let format = raw.output.read(&mut faults);
     faults.into_result()?;
     let until = until.unwrap_or(Until::In(TimeDelta::zero()));
     let change = Change::Freeze { until, reason: raw.reason.filter(|reason| !reason.is_empty()) };
@@ -147,9 +125,8 @@ pub(super) fn thaw(raw: Thaw) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let (scope, selector) = meant(raw.which, &mut faults);
     let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
-    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
-    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    let flags = raw.controller.read(&mut faults);
+    let format = raw.output.read(&mut faults);
     faults.into_result()?;
     let request = Request { change: Change::Thaw, selector, dry_run };
     Ok(cli(Command::SetFrozen(scope, request, flags, format)))

@@ -5,8 +5,8 @@
 use apimachinery::names::subdomain_errors;
 use clap::{ArgAction, Parser};
 
-use super::cluster::{Where, scope, target};
-use super::{FORMATS, TIMES, ZONES, cli, given_time, zone_named};
+use super::cluster::{ControllerArgs, OutputArgs, Where, scope, target};
+use super::{TIMES, ZONES, cli, given_time, zone_named};
 use crate::api::ControllerKind;
 use crate::cli::Command;
 use crate::cli::backfill;
@@ -53,13 +53,8 @@ pub(super) struct Backfill {
     #[arg(long, value_name = "BOOL", default_value = "false")]
     dry_run: String,
 
-    /// The controller's time zone, for a CronJob without spec.timeZone.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
-
-    /// The --spread-seed of the controller.
-    #[arg(long, value_name = "STRING", default_value = "")]
-    spread_seed: String,
+    #[command(flatten)]
+    controller: ControllerArgs,
 
     /// The output format: table, or json (one object a line).
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
@@ -111,13 +106,8 @@ pub(super) struct Migrate {
     #[arg(long, value_name = "STRING", default_value = "")]
     spread_seed: String,
 
-    /// The output format: table, json or yaml.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    output: String,
-
-    /// Print this text and quit.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    pub help: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// The commands of `migrate`.
@@ -132,7 +122,7 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
     if target.controller_kind == ControllerKind::ApiExample {
         faults.add("controller", target.controller_kind.name, "cronjob or tutorial, whose runs are Jobs");
     }
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let ControllerFlags { zone, seed } = raw.controller.read(&mut faults);
     let mut time = |flag: &str, value: Option<&String>| {
         let none = Given::Instant(chrono::DateTime::default());
         if let Some(text) = value {
@@ -165,7 +155,6 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
     if is_later {
         return Err(UsageError::one("--from is later than --to".to_owned()));
     }
-    let seed = raw.spread_seed.as_str().into();
     let question = Question { from, to, zone, seed, max_active, again: again.unwrap_or_default(), rerun };
     Ok(cli(Command::Backfill(target, Box::new(backfill::Request { question, dry_run, format }))))
 }
@@ -227,7 +216,7 @@ pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
     let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
     let account =
         faults.read("service-account", &raw.service_account, "a namespace and a name, as in ns/name", Account::parse);
-    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    let format = raw.output.read(&mut faults);
     faults.into_result()?;
     Ok(cli(match what {
         Some(What::Move(direction)) => Command::Handover(scope, Request { direction, which, dry_run }, flags, format),
