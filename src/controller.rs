@@ -12,8 +12,6 @@
 //! covers a Job that starts and another that ends. When the API server reports overload, settling pauses; firing
 //! continues at the rate that the server accepts. CronJobs shared with kube-controller-manager's controller are settled
 //! in the sync that fires.
-//!
-//! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -121,7 +119,7 @@ pub struct Parts<C> {
     pub publish: Publish,
 }
 
-/// The CronJob controller. Matches upstream `ControllerV2`.
+/// The CronJob controller. Matches upstream `ControllerV2` (`pkg/controller/cronjob/cronjob_controllerv2.go`).
 pub struct Controller<C> {
     parts: Parts<C>,
     /// Locked also while its changes are applied to the queue.
@@ -386,7 +384,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let outcome = self.sync_cron_job(observation, epoch, self.parts.clock.now()).await;
         if let Some(wait) = open_creates_wait.filter(|_| !matches!(outcome, Outcome::Failed(_))) {
             // Its history is pruned then. A failure is retried anyway.
-            self.parts.queue.add_after(key.clone(), wait.to_std().unwrap_or_default());
+            let wait = wait.to_std().unwrap_or_default();
+            decision_log::requeued_after(wait, "open creates");
+            self.parts.queue.add_after(key.clone(), wait);
         }
         self.remember_patience(key, &outcome, had_timed_out);
         outcome
@@ -500,7 +500,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.parts.queue.add(key.clone());
         }
         if let Some(slot) = outcome.requeue_at() {
-            decision_log::requeued_at(slot);
+            decision_log::requeued_at(slot, "next slot");
             self.parts.queue.add_at(key.clone(), slot);
         } else if at_once.is_none() {
             self.wait_for_the_past(key);
@@ -565,7 +565,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.parts.recorder.event(&regarding, type_, reason, message);
     }
 
-    /// When the next slot is due. Upstream computes it in `nextScheduleTimeDuration`.
+    /// When the next slot is due.
     fn next_scheduled_time(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         cron_job.next_due(self.parts.local_zone, self.parts.clock.now())
     }

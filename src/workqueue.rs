@@ -227,18 +227,19 @@ impl<K: Key> WorkQueue<K> {
         self.add_later(key, When::At(at), false, |_, _| Priority::High);
     }
 
-    /// Counts a failure of `key` and adds it after the delay that the rate limiter returns. The priority is
+    /// Counts a failure of `key` and adds it after the delay that the rate limiter returns, and so does this. The priority is
     /// [`Priority::Retry`] if the key is being processed and was handed out with that priority or a higher one.
-    pub fn add_rate_limited(&self, key: K) {
-        self.add_rate_limited_within(key, Duration::ZERO, Duration::MAX);
+    pub fn add_rate_limited(&self, key: K) -> Duration {
+        self.add_rate_limited_within(key, Duration::ZERO, Duration::MAX)
     }
 
     /// Like [`WorkQueue::add_rate_limited`], with a delay of `at_most`, but no less than `at_least`: for failures that do not
     /// depend on the key, such as an outage, and for a server that says how long to wait. Failures with the same `at_most`
     /// are counted together, and make no failure with another one wait longer.
-    pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
+    pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) -> Duration {
         let delay = self.shared.rate_limiter.lock().when(&key, at_most).max(at_least);
         self.add_later(key, When::After(delay), true, Queue::retry_priority);
+        delay
     }
 
     /// Pauses keys of low priority for `time`, [`STARVATION_LIMIT`] at most, because the API server or a client is

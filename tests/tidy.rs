@@ -50,11 +50,9 @@ const IMPORTS: [(&[&str], &[&str]); 7] = [
 /// What no tracked file may contain: paths of the development machine.
 const FORBIDDEN_WORDS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/tm", "p/k")];
 
-/// Modules that treat each reason of `Skip` in its own way, and the reasons that they leave to their general case. Without a
-/// look at these, a new one is shown as waiting, or nameless.
-const REASONS: [(&str, &[&str]); 4] = [
-    // By the state of the CronJob.
-    ("cli/explain", &["Suspended", "Invalid"]),
+/// Modules that treat each reason of `Skip` in its own way without a `match` on all of them, and the reasons that they leave to their
+/// general case. Without a look at these, a new one is nameless.
+const REASONS: [(&str, &[&str]); 3] = [
     ("cli/slots", &[]),
     // The policies' reasons only.
     ("cli/migrate/old_slots", &["Forbid", "Deadline", "NameTaken", "Suspended", "Invalid"]),

@@ -413,7 +413,9 @@ impl<'a> Case<'a> {
             Verdict::Skipped(Skip::NameTaken(slot)) => (State::NameTaken, self.name_taken(slot)),
             Verdict::Skipped(Skip::Deadline(slot)) => self.too_late(slot),
             Verdict::Started { slot, .. } => self.due(slot),
-            _ => self.waiting(),
+            Verdict::Skipped(Skip::Paused(_) | Skip::Suspended | Skip::Invalid)
+            | Verdict::Open
+            | Verdict::NothingDue => self.waiting(),
         }
     }
 

@@ -6,6 +6,8 @@
 //! - info: a run that is skipped although the spec asks for it, the newest of several due slots, and an adopted Job;
 //! - warn: a state that lasts until a user fixes it.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 use schedule::missed::Missed;
@@ -46,9 +48,15 @@ pub fn requeued(why: &'static str) {
     debug!(why, "Requeued");
 }
 
-/// The sync has ended, and the key becomes ready then: at the next slot, or when what holds one ends.
-pub fn requeued_at(due: DateTime<Utc>) {
-    debug!(due = Zone::UTC.rfc3339(due), why = "next slot", "Requeued");
+/// The sync has ended, and the key becomes ready at `due`: at the next slot, or when what holds one ends.
+pub fn requeued_at(due: DateTime<Utc>, why: &'static str) {
+    debug!(due = Zone::UTC.rfc3339(due), why, "Requeued");
+}
+
+/// The sync has ended, and the key becomes ready after `delay`.
+pub fn requeued_after(delay: Duration, why: &'static str) {
+    let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    debug!(delay_ms, why, "Requeued");
 }
 
 /// The sync has ended, and the key waits for a change.

@@ -210,7 +210,10 @@ impl Skip {
 
     /// The slot, if it starts later.
     pub fn held(self) -> Option<DateTime<Utc>> {
-        self.slot().filter(|_| !matches!(self, Self::Deadline(_) | Self::NameTaken(_) | Self::PassedOver(_)))
+        match self {
+            Self::Forbid(slot) | Self::MaxConcurrent(slot) | Self::Replacing(slot) | Self::Paused(slot) => Some(slot),
+            Self::Deadline(_) | Self::NameTaken(_) | Self::PassedOver(_) | Self::Suspended | Self::Invalid => None,
+        }
     }
 
     /// In a word: the value of the metrics' `reason` label, and of `reason` in the log and on the page.

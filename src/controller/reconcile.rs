@@ -8,8 +8,7 @@
 //! status are left to a later sync, so that Jobs of other CronJobs are created first. Only Jobs that are replaced, or stuck, are
 //! deleted before: no new Job may start beside them.
 //!
-//! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), except for
-//! the divergences listed in docs/divergences.md.
+//! docs/divergences.md lists where this differs from upstream.
 
 mod backlog;
 mod changes;

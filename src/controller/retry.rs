@@ -14,6 +14,7 @@ use tracing::{debug, error, warn};
 use super::Controller;
 use super::concurrency_limiter::{Begun, Signal};
 use super::control::{CronJobControl, JobControl};
+use super::decision_log;
 use super::plan::{Failure, Outcome};
 use crate::api::batch_v1::CronJob;
 use crate::api::{ApiError, FailureClass, ObjectName};
@@ -65,7 +66,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 self.parts.queue.pause_low_priority(at_least.max(OVERLOAD_PAUSE));
             }
         }
-        self.parts.queue.add_rate_limited_within(key.clone(), at_least, longest_backoff(failure));
+        let delay = self.parts.queue.add_rate_limited_within(key.clone(), at_least, longest_backoff(failure));
+        decision_log::requeued_after(delay, "failure");
         self.keep_next_slot(key);
     }
 
@@ -78,7 +80,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let next = self.next_scheduled_time(&cron_job);
         let last_chance = self.end_of_due_slot(&cron_job, next).and_then(|end| end.checked_sub_signed(LAST_CHANCE));
         let now = self.parts.clock.now();
-        if let Some(at) = last_chance.filter(|at| *at > now).or(next) {
+        let last_chance = last_chance.filter(|at| *at > now).map(|at| (at, "last chance of a slot"));
+        if let Some((at, why)) = last_chance.or(next.map(|at| (at, "next slot"))) {
+            decision_log::requeued_at(at, why);
             self.parts.queue.add_at_uncounted(key.clone(), at);
         }
     }
@@ -97,7 +101,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub(super) fn back_off_after_panic(&self, key: &ObjectName) {
         self.parts.metrics.sync_panics_total.inc();
         error!(cronjob = %key, "a sync panicked; the key is backed off");
-        self.parts.queue.add_rate_limited(key.clone());
+        decision_log::requeued_after(self.parts.queue.add_rate_limited(key.clone()), "panic");
     }
 
     /// Sets the number of workers.

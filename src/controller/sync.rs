@@ -50,7 +50,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Reconciles one CronJob as it was observed; its sync began in `epoch`. All decisions are made at time `now`, by [`decide`]
     /// and [`conclude`].
     ///
-    /// Matches upstream `syncCronJob`, and the status write of upstream's `sync`: there is one at most, and a requeue only if it
+    /// Matches upstream `syncCronJob`, and has the status write of its caller: there is one at most, and a requeue only if it
     /// succeeded.
     pub(super) async fn sync_cron_job(&self, mut observation: Observation, epoch: u64, now: DateTime<Utc>) -> Outcome {
         let mut start = Starting { controller: self, epoch, template: None };
@@ -146,6 +146,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             again = is_pruned && settlement.pruning.more > 0;
         }
         if prune_failed {
+            decision_log::requeued_after(PRUNE_RETRY, "history not cleaned up");
             self.parts.queue.add_after(cron_job.name.clone(), PRUNE_RETRY);
         }
         if again {

@@ -4,7 +4,7 @@
 //! client-go's `util/workqueue/default_rate_limiters.go`, where all failures of a key have one maximum delay. Failures with
 //! different maximum delays are counted apart, so many that wait for seconds never make the first of another kind wait for
 //! minutes. If the kinds alternate, the key still waits ever longer, because no failure resets a count. A failure with a maximum of
-//! its own does not depend on the key, and someone may be mending its cause: from [`PATIENCE`] on it waits only an eighth longer each
+//! its own does not depend on the key, and someone may be mending its cause: from [`GROWS_SLOWLY_FROM`] on it waits only an eighth longer each
 //! time, so that the next retry comes within an eighth of the time that the cause has lasted, and little more than a second.
 //!
 //! client-go's default limiter also has a token bucket of ten a second with a burst of a hundred for all keys together. After
@@ -16,7 +16,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 /// The delay from which one that has a maximum of its own grows slowly.
-const PATIENCE: Duration = Duration::from_secs(1);
+const GROWS_SLOWLY_FROM: Duration = Duration::from_secs(1);
 
 /// Backoff of each key: the base delay doubled with every failure, up to the maximum delay. With a maximum of its own it grows as above, up to that.
 ///
@@ -61,7 +61,7 @@ impl<K: Clone + Eq + Hash> ItemExponentialFailure<K> {
             if delay >= max_delay {
                 break;
             }
-            let is_mended_by_others = max_delay < self.max_delay && delay >= PATIENCE;
+            let is_mended_by_others = max_delay < self.max_delay && delay >= GROWS_SLOWLY_FROM;
             delay = delay.saturating_add(if is_mended_by_others { delay / 8 } else { delay });
         }
         *failures = failures.saturating_add(1);

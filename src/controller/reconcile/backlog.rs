@@ -172,7 +172,9 @@ pub(super) fn blocked(
         }
         Verdict::Started { .. } | Verdict::NothingDue => return None,
         // A suspension or a failure keeps the slot, too, if it could still start in time.
-        Verdict::Skipped(_) => return known.map(|known| also_kept(known, may_be_in_time(known.slot))),
+        Verdict::Skipped(
+            Skip::Deadline(_) | Skip::NameTaken(_) | Skip::Paused(_) | Skip::Suspended | Skip::Invalid,
+        ) => return known.map(|known| also_kept(known, may_be_in_time(known.slot))),
         Verdict::Open => {
             let fails = matches!(outcome, Outcome::Failed(_));
             return known.map(|known| also_kept(known, fails && may_be_in_time(known.slot)));
