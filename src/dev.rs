@@ -158,6 +158,7 @@ async fn run_cluster(
     let shown = show::Show {
         cron_jobs,
         jobs: Informer::new(server.client(), &[], seed.wrapping_add(5)),
+        namespaces: Informer::new(server.client(), &[], seed.wrapping_add(6)),
         judge,
         news,
         header: header(addr, kubeconfig.path(), running),

@@ -269,7 +269,7 @@ impl<'a> Case<'a> {
             unscheduled_run: self.unscheduled_run(),
             last_successful_time: cron_job.status.last_successful_time.map(at),
             last_failed_job: self.last_failure().map(|job| job.name.name.to_string()),
-            active: self.running().iter().map(active).collect(),
+            active: if is_blocked { self.blockers() } else { self.running() }.iter().map(active).collect(),
             unfinished: None,
             freeze: (state == State::Frozen).then(|| Freeze::of(cron_job, self.zone, self.now)).flatten(),
             failure: None,
@@ -335,6 +335,14 @@ impl<'a> Case<'a> {
         let mut running: Vec<_> = self.children().filter(|job| job.finished.is_none()).collect();
         running.sort_by_key(|job| job.began());
         running
+    }
+
+    /// Those that count for a run that is due: with `max-concurrent` all, else those that the status has.
+    fn blockers(&self) -> Vec<&'a Arc<Job>> {
+        let counts_all = self.cron_job.limits().max_concurrent.is_some();
+        let status = self.sync.settlement.status.as_ref().map_or(&self.cron_job.status, |write| &write.status);
+        let counts = |job: &&Arc<Job>| counts_all || status.in_active_list(&job.uid);
+        self.running().into_iter().filter(counts).collect()
     }
 
     /// The newest slot that was started, even if the status does not have it yet.
@@ -432,7 +440,7 @@ impl<'a> Case<'a> {
     /// Running Jobs block the run, because of `rule`.
     fn blocked(&self, rule: &str) -> (State, String) {
         let noun = self.noun();
-        let blockers = self.running();
+        let blockers = self.blockers();
         let named = |job: &Arc<Job>| format!("{noun} {} {}", job.name.name, self.doing(job));
         let why = if blockers.is_empty() {
             format!("status.active names a running {noun}")
@@ -458,10 +466,14 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The slot that would start if all running Jobs ended now.
+    /// The slot that would start if all running Jobs ended now, and those that are being deleted were gone.
     fn when_free(&self) -> Option<DateTime<Utc>> {
-        let end = |job: &Arc<Job>| if job.is_child_of(self.cron_job) { over(job) } else { Arc::clone(job) };
-        let ended: Vec<Arc<Job>> = self.facts.jobs.iter().map(end).collect();
+        let end = |job: &Arc<Job>| match job.is_child_of(self.cron_job) {
+            true if job.deleting => None,
+            true => Some(over(job)),
+            false => Some(Arc::clone(job)),
+        };
+        let ended: Vec<Arc<Job>> = self.facts.jobs.iter().filter_map(end).collect();
         self.rehearse(|_| {}, &ended, self.now).starts().map(|(_, slot)| *slot)
     }
 

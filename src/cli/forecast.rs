@@ -171,7 +171,10 @@ impl<'a> Simulation<'a> {
                 }
                 (_, Some(end)) => {
                     self.end(end);
-                    self.step(end);
+                    // A slot that is due at that very time is looked at next.
+                    if due != Some(end) {
+                        self.step(end);
+                    }
                 }
                 (_, None) => break,
             }

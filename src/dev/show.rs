@@ -24,8 +24,8 @@ use super::output::Output;
 use super::view::keys::{Action, Viewport};
 use super::view::screen::{MAX_MESSAGES, Screen};
 use super::view::{self, Judge, Row};
-use crate::api::Uid;
 use crate::api::batch_v1::{self, CronJob};
+use crate::api::{Namespace, ObjectName, Uid};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::terminal::plain;
 
@@ -92,6 +92,8 @@ pub struct Show {
     pub cron_jobs: Vec<Informer<CronJob>>,
     /// Jobs as a controller sees them, for the live view.
     pub jobs: Informer<batch_v1::Job>,
+    /// The Namespaces, which may hold their CronJobs, for the live view.
+    pub namespaces: Informer<Namespace>,
     /// What says the state of a CronJob.
     pub judge: Judge,
     /// The recorded skews.
@@ -143,12 +145,13 @@ impl Show {
     }
 
     async fn run_live(self, cancel: &CancellationToken, stop: &CancellationToken) -> io::Result<()> {
-        let Self { jobs, judge, news, clock, output, header, links, .. } = self;
-        let view = View { jobs: jobs.store(), judge, news, clock, output, header, links };
+        let Self { jobs, namespaces, judge, news, clock, output, header, links, .. } = self;
+        let (stored, restricting) = (jobs.store(), namespaces.store());
+        let view = View { jobs: stored, namespaces: restricting, judge, news, clock, output, header, links };
         let mut terminal = LiveTerminal::open(&view.output)?;
         let redraw = async {
             join_all(view.news.cron_jobs.iter().map(|store| store.wait_for_cache_sync())).await;
-            view.jobs.wait_for_cache_sync().await;
+            tokio::join!(view.jobs.wait_for_cache_sync(), view.namespaces.wait_for_cache_sync());
             let mut place = Viewport::default();
             let mut ticks = tokio::time::interval(REDRAW);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -176,6 +179,7 @@ impl Show {
         tokio::select! {
             () = cancel.cancelled() => Ok(()),
             () = jobs.run(cancel.clone()) => Ok(()),
+            () = namespaces.run(cancel.clone()) => Ok(()),
             ended = redraw => ended,
         }
     }
@@ -184,6 +188,7 @@ impl Show {
 /// What the live view is drawn from.
 struct View {
     jobs: Arc<Store<batch_v1::Job>>,
+    namespaces: Arc<Store<Namespace>>,
     judge: Judge,
     news: Arc<News>,
     clock: SharedClock,
@@ -196,6 +201,9 @@ impl View {
     fn draw(&self, terminal: &mut LiveTerminal, place: &mut Viewport) -> io::Result<()> {
         let (now, zone) = (self.clock.now(), self.news.zone);
         let row = |cron_job: Arc<CronJob>| {
+            let namespace = self.namespaces.get(&ObjectName::new("", &*cron_job.name.namespace));
+            let restriction = namespace.as_ref().and_then(|namespace| namespace.restriction.as_ref());
+            let cron_job = cron_job.in_its_namespace(restriction);
             let skew = self.news.skews.lock().get(&cron_job.uid).copied();
             let jobs = self.jobs.by_controller(&cron_job.uid);
             let condition = (self.judge)(&cron_job, jobs.clone(), zone, now);

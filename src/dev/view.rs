@@ -70,6 +70,8 @@ pub struct Row {
 /// The state of a Job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
+    /// It has not finished, and waits for what lets it run.
+    Waiting,
     /// It has not finished.
     Running,
     /// It succeeded.
@@ -84,6 +86,7 @@ impl Fate {
         match job.finished {
             Some(FinishedCondition::Complete) => Self::Complete,
             Some(FinishedCondition::Failed) => Self::Failed,
+            None if job.waits_for().is_some() => Self::Waiting,
             None => Self::Running,
         }
     }
@@ -115,7 +118,7 @@ impl Row {
             next: next.map(|slot| cron_job.due(slot)),
             last: cron_job.status.last_schedule_time,
             lateness: skew.map(|skew| skew - cron_job.offset()),
-            active: jobs.iter().filter(|fate| **fate == Fate::Running).count(),
+            active: jobs.iter().filter(|fate| matches!(fate, Fate::Running | Fate::Waiting)).count(),
             jobs,
         }
     }

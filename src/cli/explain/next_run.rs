@@ -5,6 +5,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Case, NextRun, State};
+use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::api::policy::BACKLOG;
 use crate::cli::output::{named, stretch};
 use crate::controller::plan::{Skip, Verdict};
@@ -23,7 +24,8 @@ impl Case<'_> {
         let slot = self.next_due()?;
         let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
         let noun = self.noun();
-        let all = self.running();
+        let is_alone = !matches!(self.cron_job.spec.concurrency_policy, ConcurrencyPolicy::Allow);
+        let all = if is_alone { self.blockers() } else { self.running() };
         let running = named(all.iter().map(|job| job.name.name.to_string()), NAMED, all.len());
         let is_one = all.len() == 1;
         let still = match (all.iter().any(|job| job.is_held()), is_one) {
@@ -45,6 +47,9 @@ impl Case<'_> {
             None if !then.replaced.is_empty() => {
                 let gone = if is_one { "it is" } else { "they are" };
                 format!("deletes {noun} {running} if {pronoun} {still}, and starts a {noun} when {gone} gone")
+            }
+            None if all.iter().any(|job| job.deleting) => {
+                format!("starts a {noun} when {running} {} gone", if is_one { "is" } else { "are" })
             }
             None => "starts nothing".to_owned(),
         };

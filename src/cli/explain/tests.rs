@@ -251,6 +251,12 @@ fn policies_that_hold_a_run_are_explained() {
         ),
     );
     let running = || vec![job(thursday, "cj", None)];
+    let by_hand = Arc::new(Job {
+        name: ObjectName::new("shop", "nightly-by-hand"),
+        uid: "by-hand".into(),
+        scheduled_timestamp: None,
+        ..Job::clone(&job("2026-11-18T02:00:00Z", "cj", None))
+    });
     let blocked = "It is blocked: Job nightly-29917560 has been running for 3d00h, and concurrencyPolicy is Forbid. 2 runs were \
                    skipped since, and 1 waits. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would start at once.";
     let rows: Vec<Row> = vec![
@@ -273,6 +279,15 @@ fn policies_that_hold_a_run_are_explained() {
             Some("waits if Job nightly-29917560 still runs"),
         ),
         (
+            "one that was made by hand blocks nothing",
+            held("backlog", "2", "Forbid"),
+            vec![by_hand, job(thursday, "cj", None)],
+            NOW,
+            State::Blocked,
+            &waits,
+            Some("waits if Job nightly-29917560 still runs"),
+        ),
+        (
             "the replaced one is not gone",
             held("replace-waits", "true", "Replace"),
             running(),
@@ -280,6 +295,15 @@ fn policies_that_hold_a_run_are_explained() {
             State::Blocked,
             &replaces,
             Some("deletes Job nightly-29917560 if it still runs, and starts a Job when it is gone"),
+        ),
+        (
+            "the replaced one is being deleted",
+            held("replace-waits", "true", "Replace"),
+            vec![Arc::new(Job { deleting: true, ..Job::clone(&job(thursday, "cj", None)) })],
+            NOW,
+            State::Blocked,
+            &replaces,
+            Some("starts a Job when nightly-29917560 is gone"),
         ),
         (
             "the last one failed",

@@ -81,6 +81,19 @@ fn slots_are_held_as_reconcile_decides_by_the_durations_known() {
             ],
         ),
         (
+            "a Job that ends when a slot is due holds it no more",
+            forbid.clone(),
+            vec![("09:40", Some("Complete"), 10), running],
+            9,
+            vec![
+                "10:05 Start 10:05".into(),
+                format!(
+                    "10:10 Wait - {} runs until Sun 2026-11-22 10:15:00 +00:00 by the median of 10m00s (concurrencyPolicy is Forbid)",
+                    name("10:05")
+                ),
+            ],
+        ),
+        (
             "a Job that nothing tells the end of holds all",
             forbid.clone(),
             vec![running],

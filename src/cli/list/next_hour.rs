@@ -12,7 +12,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 use crate::cli::cluster::Known;
-use crate::cli::explain::explain;
+use crate::cli::explain::{Urgency, explain};
 use crate::cli::forecast::{Ahead, Question, Will};
 use crate::cli::output::{Report, count, named};
 use crate::cli::restrictions::unread;
@@ -38,6 +38,8 @@ pub(crate) struct NextHour {
     slots: usize,
     /// The slots that do not start when they are due.
     held: usize,
+    /// How many CronJobs do not run now, by their state.
+    stopped: BTreeMap<&'static str, usize>,
     /// The minutes in which a slot is due.
     minutes: Vec<Minute>,
     /// Why what their Namespaces say is not known.
@@ -85,7 +87,7 @@ impl NextHour {
     ) -> Self {
         let until = now + TimeDelta::hours(1);
         let mut minutes: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
-        let (mut cron_jobs, mut namespaces_unread) = (0, None);
+        let (mut cron_jobs, mut stopped, mut namespaces_unread) = (0, BTreeMap::new(), None);
         for known in known {
             let known: &Known = known.borrow();
             let facts = &known.facts;
@@ -94,6 +96,9 @@ impl NextHour {
             let question = Question { facts, told: &told, local, zone, now, until, most: MINUTES };
             let runs = question.answer();
             cron_jobs += usize::from(!runs.is_empty());
+            if matches!(told.by_schedule.urgency(), Urgency::Stopped | Urgency::Stuck) {
+                *stopped.entry(told.by_schedule.label()).or_default() += 1;
+            }
             for ahead in runs {
                 let (namespace, name) = (told.namespace.clone(), told.name.clone());
                 let minute = ahead.due.max(now).timestamp().div_euclid(60);
@@ -108,15 +113,16 @@ impl NextHour {
             cron_jobs,
             slots: minutes.iter().map(|minute| minute.slots).sum(),
             held: minutes.iter().map(|minute| minute.held).sum(),
+            stopped,
             minutes,
             namespaces_unread,
         }
     }
 
-    /// The minutes with the most slots, the fullest first.
+    /// The minutes in which the most slots start, the fullest first.
     fn fullest(&self) -> Vec<&Minute> {
-        let mut fullest: Vec<&Minute> = self.minutes.iter().filter(|minute| minute.slots > 1).collect();
-        fullest.sort_by_key(|minute| Reverse(minute.slots));
+        let mut fullest: Vec<&Minute> = self.minutes.iter().filter(|minute| minute.starts() > 1).collect();
+        fullest.sort_by_key(|minute| Reverse(minute.starts()));
         fullest.truncate(FULLEST);
         fullest
     }
@@ -131,6 +137,11 @@ impl Minute {
         let (slots, held) = (runs.len(), runs.iter().filter(|run| run.is_held()).count());
         runs.truncate(MOST);
         Self { at: zone.at(DateTime::from_timestamp(minute * 60, 0).unwrap_or_default()), slots, held, runs }
+    }
+
+    /// The slots that start when they are due.
+    fn starts(&self) -> usize {
+        self.slots - self.held
     }
 
     /// The runs that start, by name, of those that the answer has.
@@ -148,7 +159,7 @@ impl Minute {
     /// The line of what starts in the minutes from this one to `last`, which are alike.
     fn line(&self, last: &Self) -> Option<String> {
         let clock = clock(self.at, last.at);
-        let starts = self.slots - self.held;
+        let starts = self.starts();
         let names = self.starting();
         (!names.is_empty()).then(|| format!("{clock}  {starts:>3}  {}", named(names.into_iter(), NAMED, starts)))
     }
@@ -214,6 +225,10 @@ impl Report for NextHour {
             count(self.slots, "slot"),
             count(self.cron_jobs, "CronJob")
         )];
+        if !self.stopped.is_empty() {
+            let stopped: Vec<String> = self.stopped.iter().map(|(state, number)| format!("{number} {state}")).collect();
+            lines.push(format!("Not running now: {}.", stopped.join(", ")));
+        }
         if !self.minutes.is_empty() {
             lines.push(String::new());
         }
@@ -232,7 +247,7 @@ impl Report for NextHour {
         lines.extend(untold.map(|untold| format!("In a minute, up to {untold} more are held.")));
         let fullest = self.fullest();
         if !fullest.is_empty() {
-            let minute = |minute: &&Minute| format!("{} ({})", minute.at.format("%H:%M"), minute.slots);
+            let minute = |minute: &&Minute| format!("{} ({})", minute.at.format("%H:%M"), minute.starts());
             let fullest = fullest.iter().map(minute).collect::<Vec<_>>().join(", ");
             lines.extend([String::new(), format!("The fullest minutes: {fullest}.")]);
         }

@@ -135,6 +135,7 @@ impl Screen<'_> {
 
     fn glyph(&self, fate: Fate) -> Span<'static> {
         let (glyph, colour) = match fate {
+            Fate::Waiting => ("~", Color::Yellow),
             Fate::Running => ("●", Color::Yellow),
             Fate::Complete => ("✓", Color::Green),
             Fate::Failed => ("✗", Color::Red),
@@ -150,7 +151,9 @@ impl Screen<'_> {
             self.glyph(Fate::Failed),
             dim(" failed  "),
             self.glyph(Fate::Running),
-            dim(" runs  …: cut  LAST +3 ms: its Job came 3 ms late"),
+            dim(" runs  "),
+            self.glyph(Fate::Waiting),
+            dim(" waits  …: cut  LAST +3 ms: came 3 ms late"),
         ])
     }
 

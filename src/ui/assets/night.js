@@ -68,13 +68,16 @@ function holds(minutes, zone) {
 }
 
 function NextHour({ value, state, change }) {
-  const fullest = value.minutes.filter((minute) => minute.slots > 1).sort((a, b) => b.slots - a.slots).slice(0, 5);
+  const starts = ({ slots, held }) => slots - held;
+  const fullest = value.minutes.filter((minute) => starts(minute) > 1).sort((a, b) => starts(b) - starts(a)).slice(0, 5);
+  const stopped = Object.entries(value.stopped).map(([what, number]) => `${number} ${what}`).join(', ');
   const all = holds(value.minutes, state.zone);
   const show = (at) => ({ onClick: () => change({ view: 'heat', day: isoDay(at, state.zone), minute: new Date(at).toISOString(), show: 'starts' }) });
   return html`<section class="next-hour" aria-label="The next hour">
     <h2>The next hour <small>${clock(Date.parse(value.from), state.zone)} to ${clock(Date.parse(value.to), state.zone)}, ${value.timeZone}</small></h2>
     <p>${count(value.slots, 'slot')} of ${count(value.cronJobCount, 'CronJob')}${value.held > 0 ? html`, <b class="hold">${value.held}</b> held or skipped` : ''}.
-      ${fullest.length > 0 && html` The fullest minutes: ${fullest.map(({ at, slots }, i) => html`${i > 0 && ', '}<button type="button" class="copy" ...${show(Date.parse(at))}>${clock(Date.parse(at), state.zone)} with ${slots}</button>`)}.`}</p>
+      ${fullest.length > 0 && html` The fullest minutes: ${fullest.map((minute, i) => html`${i > 0 && ', '}<button type="button" class="copy" ...${show(Date.parse(minute.at))}>${clock(Date.parse(minute.at), state.zone)} with ${starts(minute)}</button>`)}.`}
+      ${stopped && ` Not running now: ${stopped}.`}</p>
     <${Bars} value=${value} state=${state} />
     <ol class="minutes">${value.minutes.map((minute) => {
     const starting = minute.runs.filter((run) => !isHeld(run));

@@ -17,6 +17,7 @@ fn minutes_have_their_slots_those_that_are_held_first() {
     let mut all: Vec<Known> = (0..8).map(|number| known(&format!("c-{number}"), "30 * * * *", json!({}))).collect();
     all.push(known("alone", "45 10 * * *", json!({})));
     all.push(known("tomorrow", "0 2 * * *", json!({})));
+    all.push(known("stopped", "* * * * *", json!({"suspend": true})));
     let slot = "2026-11-22T10:00:00Z";
     let active = json!([{"kind": "Job", "name": name_of(slot), "namespace": "shop", "uid": name_of(slot)}]);
     let change = json!({
@@ -36,12 +37,13 @@ fn minutes_have_their_slots_those_that_are_held_first() {
         [
             "The next hour, Sun 2026-11-22 10:05 to 11:05 (UTC): 11 slots of 10 CronJobs, 2 held or skipped."
                 .to_owned(),
+            "Not running now: 1 suspended.".to_owned(),
             String::new(),
             "10:30    8  shop/c-0, shop/c-1, shop/c-2, shop/c-3, shop/c-4 and 3 more".to_owned(),
             format!("10:30 to 11:00    -  shop/nightly: held: {why} (2 slots)"),
             "10:45    1  shop/alone".to_owned(),
             String::new(),
-            "The fullest minutes: 10:30 (9).".to_owned(),
+            "The fullest minutes: 10:30 (8).".to_owned(),
         ]
     );
 }
