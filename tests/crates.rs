@@ -95,6 +95,18 @@ fn only_the_crates_for_others_are_published_and_each_says_what_a_registry_shows(
 }
 
 #[test]
+fn crates_with_a_placeholder_for_an_address_are_not_published() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    if !fs::read_to_string(root.join("Cargo.toml")).unwrap().contains("https://git.example/") {
+        return;
+    }
+    let output =
+        Command::new(root.join("hack/crates")).arg("--publish").env_remove("CARGO_REGISTRY_TOKEN").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("write the repository's address"), "{said}");
+}
+
+#[test]
 fn first_test_of_a_readme_has_at_most_fifteen_lines() {
     for (name, package) in CRATES {
         let readme = read(name, "README.md");
