@@ -4,10 +4,10 @@
 //! its list, and `hack/crates` compiles each from its package.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use apiserver::{Resource, kinds};
@@ -27,16 +27,21 @@ fn read(name: &str, file: &str) -> String {
     fs::read_to_string(directory(name).join(file)).unwrap()
 }
 
+/// The files of a package, one a line.
+fn listed(name: &str, package: &str) -> String {
+    let listed = Command::new(env!("CARGO"))
+        .args(["package", "--list", "--offline", "--locked", "--allow-dirty", "--package", package])
+        .current_dir(directory(name))
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "{package}: {}", String::from_utf8_lossy(&listed.stderr));
+    String::from_utf8(listed.stdout).unwrap()
+}
+
 #[test]
 fn packages_hold_sources_examples_readme_and_licence_and_nothing_else() {
     for (name, package) in CRATES {
-        let listed = Command::new(env!("CARGO"))
-            .args(["package", "--list", "--offline", "--locked", "--allow-dirty", "--package", package])
-            .current_dir(directory(name))
-            .output()
-            .unwrap();
-        assert!(listed.status.success(), "{package}: {}", String::from_utf8_lossy(&listed.stderr));
-        let listed = String::from_utf8(listed.stdout).unwrap();
+        let listed = listed(name, package);
         let own = ["Cargo.toml", "Cargo.toml.orig", "Cargo.lock", ".cargo_vcs_info.json", "README.md", "LICENSE"];
         let odd: Vec<&str> = listed
             .lines()
@@ -45,6 +50,29 @@ fn packages_hold_sources_examples_readme_and_licence_and_nothing_else() {
         assert!(odd.is_empty(), "{package}: {odd:?}");
         for file in ["README.md", "LICENSE", "src/lib.rs"] {
             assert!(listed.lines().any(|line| line == file), "{package} without {file}");
+        }
+    }
+}
+
+/// A package's own tests are compiled from what is in it.
+#[test]
+fn files_that_sources_include_are_in_the_package() {
+    let include = regex::Regex::new(r#"\binclude(?:_str|_bytes)?!\s*\(\s*"([^"]+)"|#\[path = "([^"]+)"\]"#).unwrap();
+    for (name, package) in CRATES {
+        let listed: BTreeSet<PathBuf> = listed(name, package).lines().map(PathBuf::from).collect();
+        for file in listed.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+            for found in include.captures_iter(&read(name, file.to_str().unwrap())) {
+                let included = found.get(1).or(found.get(2)).unwrap().as_str();
+                let mut path = file.parent().unwrap().to_owned();
+                for part in Path::new(included) {
+                    if part != ".." {
+                        path.push(part);
+                    } else if !path.pop() {
+                        panic!("{package}: {} includes {included}, which is outside", file.display());
+                    }
+                }
+                assert!(listed.contains(&path), "{package}: {} includes {included}", file.display());
+            }
         }
     }
 }
@@ -64,6 +92,18 @@ fn only_the_crates_for_others_are_published_and_each_says_what_a_registry_shows(
         }
         assert!(read(&name, "src/lib.rs").contains("include_str!(\"../README.md\")"), "{name}: its README is not run");
     }
+}
+
+#[test]
+fn crates_with_a_placeholder_for_an_address_are_not_published() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    if !fs::read_to_string(root.join("Cargo.toml")).unwrap().contains("https://git.example/") {
+        return;
+    }
+    let output =
+        Command::new(root.join("hack/crates")).arg("--publish").env_remove("CARGO_REGISTRY_TOKEN").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("write the repository's address"), "{said}");
 }
 
 #[test]

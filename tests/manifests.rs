@@ -12,6 +12,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use apimachinery::clock::SystemClock;
+use apiserver::kinds;
+use apiserver::policies::{self, Failure, Policies};
 use cronjob_controller::api::crd;
 use cronjob_controller::api::policy::{
     ANNOTATIONS, Annotation, BACKFILL, COUNTED_FROM, EXCLUDE, LAST_FAILURE, NEXT_RUN, NOT_BEFORE, PREFIX, REASON,
@@ -889,6 +891,60 @@ fn other_value(name: &str) -> &'static str {
         "slot-in-pod" => "false",
         _ => "3h",
     }
+}
+
+/// The policies, which use much of the language, as the embedded API server judges them.
+#[test]
+fn policies_of_the_manifests_are_judged_by_the_embedded_server() {
+    let files = [
+        "policies/values.yaml",
+        "policies/names.yaml",
+        "samples/policy/cronjob_size.yaml",
+        "guard/jobs.yaml",
+        "guard/status.yaml",
+    ];
+    let texts = files.map(|file| fs::read_to_string(manifests().join(file)).unwrap());
+    let objects: Vec<Value> = texts.iter().flat_map(|text| documents(text)).collect();
+    for policy in objects.iter().filter(|object| object["kind"] == "ValidatingAdmissionPolicy") {
+        assert_eq!(policies::faults(policy), [""; 0], "{}", policy["metadata"]["name"]);
+    }
+    let resource = kinds::builtin().into_iter().find(|resource| resource.kind == "CronJob").unwrap();
+    let judge = |annotations: &Value, argument: &str| {
+        let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i", "args": [argument]}]});
+        let cron_job = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob",
+            "metadata": {"name": "a", "namespace": "shop", "annotations": annotations},
+            "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": {"spec": pod}}}},
+        });
+        let judged = Policies::among(objects.iter()).judge_new(&resource, &cron_job).unwrap();
+        let all = |failures: &[Failure]| failures.iter().map(|failure| failure.message.clone()).collect();
+        let messages: [Vec<String>; 3] = [all(&judged.denied), all(&judged.warned), judged.unknown];
+        messages
+    };
+    let rows = [
+        ("nothing", json!({}), [vec![], vec![]]),
+        ("right values", json!({format!("{PREFIX}spread"): "15m", EXCLUDE: "Sat, 12-25"}), [vec![], vec![]]),
+        (
+            "a wrong value",
+            json!({format!("{PREFIX}dst"): "tw\nice"}),
+            [vec!["cronjob-controller.dev/dst: \"tw\\nice\" is not allowed. Use once or upstream"], vec![]],
+        ),
+        (
+            "a wrong name",
+            json!({format!("{PREFIX}splay"): "1h"}),
+            [vec![], vec!["the cronjob-controller knows no annotation cronjob-controller.dev/splay"]],
+        ),
+    ];
+    for (name, annotations, [denied, warned]) in rows {
+        assert_eq!(judge(&annotations, "x"), [denied, warned, vec![]], "{name}");
+    }
+    let [denied, ..] = judge(&json!({}), &"x".repeat(20_000));
+    assert_eq!(
+        denied,
+        [
+            "commands, arguments, variables and annotations of a CronJob may have at most 16384 characters, and these have 20000"
+        ]
+    );
 }
 
 /// The same policies as for CronJobs.

@@ -241,6 +241,36 @@ async fn command_of_the_page_adds_the_scripts_to_the_settings_of_argo_cd() {
     assert_eq!(stored["data"]["resource.customizations.health.batch_CronJob"], script("health.lua"));
 }
 
+/// With the sync option `Replace=true`, Argo CD runs kubectl's own replace, with the manifest in Git.
+#[tokio::test(flavor = "multi_thread")]
+async fn replace_removes_the_annotations_that_git_does_not_name() {
+    if !tools::has_kubectl("argo") {
+        return;
+    }
+    let names = ["managed", "suspend", "counted-from", "next-run", "last-failure", "backfill"];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    for (command, left) in [("apply", &names[..]), ("replace", &[])] {
+        let here = Served::start(embedded::server(Arc::new(SystemClock))).await;
+        let manifest = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "report"},
+            "spec": {"schedule": "0 * * * *", "jobTemplate": cron_job(&json!({}))["spec"]["jobTemplate"]},
+        });
+        std::fs::write(path, manifest.to_string()).unwrap();
+        here.each(&["apply", "-f", path]).await;
+        let annotations = names.map(|name| format!("cronjob-controller.dev/{name}=true"));
+        let mut annotate = vec!["annotate", "cronjob", "report"];
+        annotate.extend(annotations.iter().map(|annotation| &**annotation));
+        here.each(&annotate).await;
+        here.each(&[command, "-f", path]).await;
+        let stored = here.each(&["get", "cronjob", "report", "-o", "json"]).await.concat();
+        let stored: Value = serde_json::from_str(&stored).unwrap();
+        let has = |name: &str| stored["metadata"]["annotations"][format!("cronjob-controller.dev/{name}")].is_string();
+        let kept: Vec<&str> = names.into_iter().filter(|name| has(name)).collect();
+        assert_eq!(kept, left, "{command}");
+    }
+}
+
 /// What the health check says of a state.
 struct Health {
     state: &'static str,

@@ -57,10 +57,39 @@ fn kstatus_says_that_every_cron_job_of_batch_v1_is_current() {
         ),
         ("the tutorial's, with a schedule that cannot be read", tutorial("UnparseableSchedule"), "Current"),
     ];
-    let input: Vec<String> = rows.iter().map(|(_, object, _)| object.to_string()).collect();
-    let Some(lines) = go("kstatus", &input.join("\n"), Path::new("")) else { return };
-    let statuses: Vec<&str> = lines.lines().collect();
-    assert_eq!(statuses, rows.each_ref().map(|(_, _, want)| *want));
+    for (name, object, want) in rows {
+        let Some(status) = go("kstatus", &json!({"object": object}).to_string(), Path::new("")) else { return };
+        assert_eq!(status.trim(), want, "{name}");
+    }
+}
+
+#[test]
+fn health_check_of_the_page_fails_while_the_newest_job_that_ended_failed() {
+    let [health, ..] = examples();
+    assert_eq!(health["spec"]["wait"], true);
+    let [check] = health["spec"]["healthCheckExprs"].as_array().unwrap().as_slice() else { panic!("{health}") };
+    assert_eq!((&check["apiVersion"], &check["kind"]), (&json!("batch/v1"), &json!("CronJob")));
+    let failed = |time: &str| json!({format!("{PREFIX}/last-failure"): time});
+    let succeeded = json!({"lastSuccessfulTime": "2026-03-02T10:00:30Z"});
+    // The API server gives every CronJob a status.
+    let rows = [
+        ("new", json!({}), json!({}), "Current"),
+        ("succeeded", json!({}), succeeded.clone(), "Current"),
+        ("the first Job failed", failed("2026-03-02T11:02:00Z"), json!({}), "Failed"),
+        ("failed after a success", failed("2026-03-02T11:02:00Z"), succeeded.clone(), "Failed"),
+        ("succeeded after a failure", failed("2026-03-02T09:02:00Z"), succeeded.clone(), "Current"),
+        ("another annotation", json!({"team": "shop"}), succeeded, "Current"),
+    ];
+    for (name, annotations, status, want) in rows {
+        let mut object = manifest(&annotations, &json!({"suspend": true}));
+        object["status"] = status;
+        if annotations == json!({}) {
+            object["metadata"].as_object_mut().unwrap().remove("annotations");
+        }
+        let input = json!({"object": object, "expressions": check}).to_string();
+        let Some(status) = go("kstatus", &input, Path::new("")) else { return };
+        assert_eq!(status.trim(), want, "{name}");
+    }
 }
 
 /// A way to change the CronJob between two reconciliations of Flux.
@@ -75,12 +104,12 @@ enum Edit {
 #[derive(Clone, Copy, PartialEq)]
 enum Flux {
     Kustomization,
-    /// With the first example of docs/gitops.md.
+    /// With the first rule of docs/gitops.md.
     KustomizationThatIgnores,
     Helm,
-    /// With the second example.
+    /// With the second rule.
     HelmThatIgnores,
-    /// With the rule of the first example.
+    /// With the first rule.
     HelmThatIgnoresByAnnotation,
 }
 
@@ -91,7 +120,7 @@ impl Flux {
 
     /// The rules, as Flux' library takes them.
     fn rules(self) -> Value {
-        let [kustomization, helm] = examples();
+        let [_, kustomization, helm] = examples();
         let rules = match self {
             Self::Kustomization | Self::Helm => return json!([]),
             Self::KustomizationThatIgnores | Self::HelmThatIgnoresByAnnotation => &kustomization["spec"]["ignore"],
@@ -108,8 +137,8 @@ fn page() -> String {
     page.split_once("\n## Flux\n").unwrap().1.to_owned()
 }
 
-/// The two examples of the page.
-fn examples() -> [Value; 2] {
+/// The examples of the page: the health check, and the rules of both controllers.
+fn examples() -> [Value; 3] {
     let page = page();
     let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let blocks: Vec<Value> = blocks.map(|text| serde_saphyr::from_str(text).unwrap()).collect();

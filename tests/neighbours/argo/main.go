@@ -61,11 +61,24 @@ func run(call call) (any, error) {
 	defer cancel()
 	state.SetContext(ctx)
 	state.SetGlobal("obj", toLua(state, call.Object))
-	if err := state.DoString(call.Script); err != nil {
+	script, known := compiled[call.Script]
+	if !known {
+		function, err := state.LoadString(call.Script)
+		if err != nil {
+			return nil, err
+		}
+		script = function.Proto
+		compiled[call.Script] = script
+	}
+	state.Push(state.NewFunctionFromProto(script))
+	if err := state.PCall(0, lua.MultRet, nil); err != nil {
 		return nil, err
 	}
 	return fromLua(state.Get(-1))
 }
+
+// compiled has the scripts that ran before. Argo CD 3.6 compiles each once; others compile it for each run.
+var compiled = map[string]*lua.FunctionProto{}
 
 // safeOS has the functions of os that Argo CD offers. Its date is gopher-lua's, but for one thing: with a second argument the time is
 // local, whatever the format says.

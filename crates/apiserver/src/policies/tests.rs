@@ -175,62 +175,6 @@ fn write_is_denied_warned_of_or_not_judged() {
     assert_eq!(judge(&unbound, &cron_job("a", &json!({}))), Judged::default());
 }
 
-/// The policies of this project, which use much of the language.
-#[test]
-fn policies_of_the_manifests_are_judged() {
-    let read = |text: &str| -> Vec<Value> {
-        serde_yaml_ng::Deserializer::from_str(text)
-            .map(|document| serde::Deserialize::deserialize(document).unwrap())
-            .collect()
-    };
-    let texts = [
-        include_str!("../../../../manifests/policies/values.yaml"),
-        include_str!("../../../../manifests/policies/names.yaml"),
-        include_str!("../../../../manifests/samples/policy/cronjob_size.yaml"),
-        include_str!("../../../../manifests/guard/jobs.yaml"),
-        include_str!("../../../../manifests/guard/status.yaml"),
-    ];
-    let objects: Vec<Value> = texts.iter().flat_map(|text| read(text)).collect();
-    for policy in objects.iter().filter(|object| object["kind"] == POLICY) {
-        assert_eq!(faults(policy), [""; 0], "{}", policy["metadata"]["name"]);
-    }
-    let rows = [
-        ("nothing", json!({}), [vec![], vec![]]),
-        (
-            "right values",
-            json!({"cronjob-controller.dev/spread": "15m", "cronjob-controller.dev/exclude": "Sat, 12-25"}),
-            [vec![], vec![]],
-        ),
-        (
-            "a wrong value",
-            json!({"cronjob-controller.dev/dst": "tw\nice"}),
-            [vec!["cronjob-controller.dev/dst: \"tw\\nice\" is not allowed. Use once or upstream"], vec![]],
-        ),
-        (
-            "a wrong name",
-            json!({"cronjob-controller.dev/splay": "1h"}),
-            [vec![], vec!["the cronjob-controller knows no annotation cronjob-controller.dev/splay"]],
-        ),
-    ];
-    for (name, annotations, [denied, warned]) in rows {
-        let judged = judge(&objects, &cron_job("a", &annotations));
-        assert_eq!(
-            messages(&judged),
-            [denied, warned, vec![]].map(|texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>()),
-            "{name}"
-        );
-    }
-    let mut large = cron_job("a", &json!({}));
-    large["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["x".repeat(20_000)]);
-    let [denied, ..] = messages(&judge(&objects, &large));
-    assert_eq!(
-        denied,
-        [
-            "commands, arguments, variables and annotations of a CronJob may have at most 16384 characters, and these have 20000"
-        ]
-    );
-}
-
 #[test]
 fn refusal_has_the_words_and_the_code_of_the_real_server() {
     let object = cron_job("a", &json!({}));
