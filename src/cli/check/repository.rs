@@ -112,15 +112,15 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Parts the files that are checked from those that are not. `paths` are those of the command line, and the directories below them
-/// count if `recursive`.
-pub fn part(paths: &[PathBuf], recursive: bool, sources: Vec<Source>) -> (Vec<Source>, LeftOut) {
+/// Parts the files that are checked from those that are not. `paths` are those of the command line, and `read` the directories whose
+/// files these are.
+pub fn part(paths: &[PathBuf], read: &[PathBuf], sources: Vec<Source>) -> (Vec<Source>, LeftOut) {
     let is_named = |path: &&PathBuf| !path.is_dir();
     let text = |path: &PathBuf| if path.as_os_str() == "-" { "stdin".to_owned() } else { path_text(path) };
     let named: HashSet<String> = paths.iter().filter(is_named).map(text).collect();
     let mut directories = Directories::default();
-    for path in paths.iter().filter(|path| recursive && path.is_dir()) {
-        directories.kustomizations.read_below(path);
+    for directory in read {
+        directories.kustomizations.read(&located(directory));
     }
     let (mut checked, mut files) = (Vec::new(), 0);
     let mut unrendered: BTreeMap<(Tool, Option<String>), Vec<String>> = BTreeMap::new();
