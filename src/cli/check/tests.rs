@@ -133,6 +133,12 @@ fn error_names_document_object_and_field() {
             cron_job("apps/v1", "a", "schedule: '@daily'"),
             &["a.yaml, document 1: CronJob shop/a: error: apiVersion: there is no CronJob in apps/v1; did you mean CronJob of batch/v1?"],
         ),
+        (
+            "a Job with a schedule",
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {schedule: '@daily'}\n".to_owned(),
+            &["a.yaml, document 1: Job x: error: kind: a Job of batch/v1 has no schedule; did you mean CronJob of batch/v1?"],
+        ),
+        ("a Job without one", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {suspend: true}\n".to_owned(), &[]),
         ("another kind is ignored", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
         (
             "JSON, and a List",

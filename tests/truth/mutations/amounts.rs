@@ -1,7 +1,7 @@
 //! Draws quantities from a seed, in every place of a Job that has one.
 //!
 //! Guarantees: the same seed gives the same Jobs. No exponent is beyond 40: kube-apiserver computes 10 to the power of it, and hangs. No
-//! number of 10^21 or more has a suffix, since upstream writes it without.
+//! number of 10^21 or more has a suffix, since upstream writes it without, and none of 10^15 or more a fraction.
 
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ const NAMES: [&str; 20] = [
     "hugepages-1.5Mi",
     "hugepages-0",
     "hugepages-",
-    "hugepages-1e20",
+    "hugepages-2.5e6",
     "example.com/gpu",
     "nvidia.com/gpu",
     "kubernetes.io/x",
@@ -112,6 +112,16 @@ fn quantity(rng: &mut Rng) -> Value {
         1 | 2 => rng.pick(&EXPONENTS),
         _ => rng.pick(&SUFFIXES),
     };
+    // What is so large, upstream judges by the form in which it was written.
+    let power = match *suffix {
+        "k" | "Ki" => 3,
+        "M" | "Mi" => 6,
+        "G" | "Gi" => 9,
+        "T" | "Ti" => 12,
+        "Ei" => 18,
+        suffix => suffix.get(1..).and_then(|power| power.parse().ok()).unwrap_or(0),
+    };
+    let fraction = if digits.len() + power > 15 { &"" } else { fraction };
     let is_decimal = ["", "k", "M", "G", "T"].contains(suffix);
     let suffix = if is_decimal && digits.len() > 8 && digits.ends_with('0') { "n" } else { suffix };
     json!(format!("{sign}{digits}{fraction}{suffix}"))

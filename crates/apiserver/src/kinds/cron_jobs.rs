@@ -164,7 +164,9 @@ fn validate_time_zone(zone: &str, errors: &mut Vec<FieldError>) {
         refuse("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
     }
     // Go knows `Local` in exactly this spelling.
-    if zone != "Local" && Zone::load(zone, Zone::UTC).is_err() {
-        refuse(&unknown);
+    if zone != "Local"
+        && let Err(error) = Zone::load(zone, Zone::UTC)
+    {
+        refuse(&error.to_string());
     }
 }

@@ -186,10 +186,12 @@ impl Decoder {
             }
             (Type::Map(inner), Value::Object(entries)) => {
                 for (key, value) in entries.iter_mut() {
+                    let given = (**inner == Type::Quantity).then(|| quantity_text(value)).flatten();
                     self.decode(value, inner, &Place::Entry { parent: place, key })?;
                     // The defaults round the amounts of a list of resources.
-                    if let (Type::Quantity, Value::String(text)) = (&**inner, value) {
-                        *text = quantity::canonical(text).unwrap_or_default();
+                    if **inner == Type::Quantity {
+                        let rounded = given.and_then(|text| quantity::canonical(&text).ok());
+                        *value = rounded.map_or_else(|| value.take(), Value::from);
                     }
                 }
             }
@@ -209,11 +211,11 @@ impl Decoder {
             (Type::Time, Value::String(text)) => *text = self.parsed(time::normalize(text), place)?,
             (Type::MicroTime, Value::String(text)) => *text = self.parsed(time::normalize_micro(text), place)?,
             (Type::Quantity, Value::Null) => *value = Value::String("0".to_owned()),
-            (Type::Quantity, Value::String(text)) => *text = self.parsed(quantity::exact(text), place)?,
-            (Type::Quantity, Value::Number(number)) => {
-                *value = Value::String(self.parsed(quantity::exact(&shown(number)), place)?);
+            (Type::Quantity, value) => {
+                let exact = quantity_text(value).map(|text| quantity::exact(&text));
+                let exact = exact.unwrap_or_else(|| Err(quantity::FORMAT_ERROR.to_owned()));
+                *value = Value::String(self.parsed(exact, place)?);
             }
-            (Type::Quantity, _) => *value = Value::String(self.parsed(Err(quantity::FORMAT_ERROR.to_owned()), place)?),
             (type_, other) => {
                 let wanted = match type_ {
                     Type::Time | Type::MicroTime => "string".to_owned(),
@@ -266,6 +268,15 @@ impl Decoder {
             self.wrong.push(WrongType { field: place.path(), message });
             Ok(String::new())
         })
+    }
+}
+
+/// The text of a quantity, which may be a number.
+fn quantity_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(shown(number)),
+        _ => None,
     }
 }
 

@@ -166,8 +166,17 @@ impl Quantity {
     /// Whether it is a multiple of the size of a page. Matches `IsHugePageResourceValueDivisible`, which ends with a panic for a size
     /// that overflows.
     pub(super) fn is_multiple_of(&self, size: &Self) -> bool {
-        let pages = || self.scaled(0).checked_rem(size.scaled(0));
+        let pages = || self.value().checked_rem(size.scaled(0));
         size.sign() == Ordering::Greater && size.is_whole() && pages() == Some(0)
+    }
+
+    /// Matches `Value`, which rounds a long negative number towards zero, and one up.
+    fn value(&self) -> i64 {
+        if self.scale.is_some() || self.sign().is_ge() {
+            return self.scaled(0);
+        }
+        let thousandths = self.amount.rounded_up(MILLI).wrapped_units(MILLI);
+        thousandths / 1000 + i64::from(thousandths % 1000 != 0)
     }
 
     /// Compares the amounts.

@@ -7,8 +7,6 @@ use std::cmp::Ordering;
 
 /// The most digits of a sum.
 const LONGEST: i64 = 10_000;
-/// So many digits, times 2^60, fit into a u128.
-const FACTOR_DIGITS: usize = 20;
 
 /// A number: its digits times a power of ten. The first and the last digit are not 0, and zero has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,15 +94,21 @@ impl Decimal {
         Self::of(self.is_negative, digits, power)
     }
 
-    /// The number times 2^`power`, of which `power` is at most 60. Of a fraction of more than 20 digits, the rest is rounded up.
+    /// The number times 2^`power`, of which `power` is at most 60.
     pub fn times_power_of_two(self, power: i64) -> Self {
-        let cut = self.length().saturating_sub(20).max(0);
-        // A number that is so large is cut to the largest one in any case.
-        let short = self.rounded_up(self.power.saturating_add(cut));
         let factor = 1_u128 << power.clamp(0, 60);
-        debug_assert!(short.digits.len() <= FACTOR_DIGITS, "it was cut");
-        let mantissa = short.digits.iter().fold(0_u128, |sum, digit| sum * 10 + u128::from(*digit));
-        Self::new(self.is_negative, &(mantissa * factor).to_string(), short.power)
+        let (mut digits, mut carry) = (Vec::with_capacity(self.digits.len() + 20), 0_u128);
+        for digit in self.digits.iter().rev() {
+            carry += u128::from(*digit) * factor;
+            digits.push(u8::try_from(carry % 10).unwrap_or(0));
+            carry /= 10;
+        }
+        while carry > 0 {
+            digits.push(u8::try_from(carry % 10).unwrap_or(0));
+            carry /= 10;
+        }
+        digits.reverse();
+        Self::of(self.is_negative, digits, self.power)
     }
 
     /// The whole number, if it is one that fits.
