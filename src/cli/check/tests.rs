@@ -38,7 +38,7 @@ const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
     let twice = "env: [{name: A, value: b}, {name: A, value: c}]";
-    let rows: [(&str, String, &[&str]); 26] = [
+    let rows: [(&str, String, &[&str]); 28] = [
         (
             "managed fields that the server does not understand, which it drops",
             whole("schedule: '0 3 * * *'").replace("namespace: shop", "namespace: shop, managedFields: [{operation: Bogus, fieldsType: x}]"),

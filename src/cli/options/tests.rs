@@ -4,6 +4,8 @@ use super::*;
 use crate::api::ControllerKind;
 use crate::api::job_changes::JobChanges;
 use crate::cli::backfill::plan::Question;
+#[cfg(feature = "dev")]
+use crate::cli::check::{CheckFormat, Rules, rendered::Rendered};
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch;
 use crate::cli::explain::read::Target;

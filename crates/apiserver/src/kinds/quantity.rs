@@ -179,6 +179,13 @@ impl Quantity {
         thousandths / 1000 + i64::from(thousandths % 1000 != 0)
     }
 
+    /// What the comparison with another quantity leaves behind: upstream turns both into numbers of any length if one is such.
+    pub(super) fn lengthen_beside(&mut self, other: &Self) {
+        if other.scale.is_none() {
+            self.scale = None;
+        }
+    }
+
     /// Compares the amounts.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         self.amount.compare(&other.amount)

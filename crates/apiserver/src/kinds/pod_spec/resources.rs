@@ -69,7 +69,7 @@ fn entries<'a>(resources: &'a Value, list: &str) -> impl Iterator<Item = (&'a St
 fn validate(resources: &Value, rule: Rule, claims: &BTreeSet<&str>, path: &str, errors: &mut Vec<FieldError>) {
     let (mut has_cpu_or_memory, mut has_huge) = (false, false);
     for list in ["limits", "requests"] {
-        for (name, shown, amount) in entries(resources, list) {
+        for (name, shown, mut amount) in entries(resources, list) {
             let field = format!("{path}.{list}[{name}]");
             rule(name, &field, errors);
             if amount.sign().is_lt() {
@@ -79,7 +79,7 @@ fn validate(resources: &Value, rule: Rule, claims: &BTreeSet<&str>, path: &str, 
                 errors.push(invalid(field.as_str(), shown, "must be an integer"));
             }
             if list == "requests" {
-                request_of(resources, name, shown, &amount, path, errors);
+                request_of(resources, name, shown, &mut amount, path, errors);
             }
             if let Some(size) = name.strip_prefix(HUGE) {
                 has_huge = true;
@@ -97,9 +97,19 @@ fn validate(resources: &Value, rule: Rule, claims: &BTreeSet<&str>, path: &str, 
     claim_names(list(resources, "claims"), claims, &format!("{path}.claims"), errors);
 }
 
-/// Compares a request with its limit.
-fn request_of(resources: &Value, name: &str, shown: &str, amount: &Quantity, path: &str, errors: &mut Vec<FieldError>) {
+/// Compares a request with its limit. The comparison with a long number makes it one.
+fn request_of(
+    resources: &Value,
+    name: &str,
+    shown: &str,
+    amount: &mut Quantity,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let limit = resources["limits"][name].as_str().and_then(|limit| Some((limit, quantity::parse(limit)?)));
+    if let Some((_, most)) = &limit {
+        amount.lengthen_beside(most);
+    }
     let may_exceed = is_native(name) && !name.starts_with(HUGE);
     match limit {
         Some((limit, most)) if amount.compare(&most).is_ne() && !may_exceed => {
