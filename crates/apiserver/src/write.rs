@@ -245,6 +245,10 @@ fn prepare_new(resource: &Resource, object: &Value, unknown: &mut Vec<String>) -
     let mut object = object.clone();
     *unknown = strategy.normalize(&mut object)?;
     strategy.set_defaults(&mut object);
+    // The entries that a create leaves are validated.
+    if !object["metadata"]["managedFields"].is_null() {
+        Writer { resource, manager: "", subresource: "", now: DateTime::UNIX_EPOCH }.update(None, &mut object);
+    }
     if resource.namespaced && meta::text(&object, "namespace").is_empty() {
         meta::set(&mut object, "namespace", json!("default"));
     }

@@ -122,6 +122,8 @@ fn quantity(rng: &mut Rng) -> Value {
         suffix => suffix.get(1..).and_then(|power| power.parse().ok()).unwrap_or(0),
     };
     let fraction = if digits.len() + power > 15 { &"" } else { fraction };
+    let is_exponent = EXPONENTS.contains(suffix);
+    let suffix = if digits.len() > 14 && is_exponent { &"" } else { suffix };
     let is_decimal = ["", "k", "M", "G", "T"].contains(suffix);
     let suffix = if is_decimal && digits.len() > 8 && digits.ends_with('0') { "n" } else { suffix };
     json!(format!("{sign}{digits}{fraction}{suffix}"))

@@ -4,7 +4,8 @@
 //! in bounded time. One that is written canonically keeps its text, with its sign and its fraction. Matches `ParseQuantity`,
 //! `CanonicalizeBytes`, `Value` and `MilliValue`.
 //!
-//! Known difference: upstream writes 10^21 and more without a suffix, `1` for `1000E`; here such a number has an exponent.
+//! Known differences: upstream writes 10^21 and more without a suffix, `1` for `1000E`; here such a number has an exponent. Upstream judges
+//! 10^15 and more, and negative pages, by the form in which they were written; here the canonical one counts.
 
 mod decimal;
 
