@@ -289,11 +289,14 @@ fn is_int32(number: &Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// A number as Go, and so kubectl, writes it: with an exponent only if it is very large or very small.
+/// A number as Go, and so kubectl, writes it: with an exponent only if it is very large or very small. A whole number that is written as
+/// a fraction stays one: only other clients send it.
 fn shown(number: &Number) -> String {
+    const WHOLE: f64 = 9_223_372_036_854_775_808.0;
     let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
     match float.abs() {
-        size if size == 0.0 || (1e-6..1e21).contains(&size) => float.to_string(),
+        size if size < WHOLE && float.fract() == 0.0 => number.to_string(),
+        size if (1e-6..1e21).contains(&size) => float.to_string(),
         size if size < 1.0 => format!("{float:e}"),
         _ => format!("{float:e}").replace('e', "e+"),
     }
