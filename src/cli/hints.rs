@@ -25,7 +25,7 @@ pub(in crate::cli) fn of(text: &str) -> Option<String> {
     if lower.starts_with("tz=") || lower.starts_with("cron_tz=") {
         return None;
     }
-    if let Some(hint) = descriptor(&lower, text) {
+    if let Some(hint) = descriptor(&lower, text).or_else(|| quoted(text)) {
         return Some(hint);
     }
     let fields: Vec<&str> = lower.split_whitespace().collect();
@@ -63,6 +63,13 @@ pub(in crate::cli) fn of(text: &str) -> Option<String> {
     let items = || fields.iter().enumerate().flat_map(|(index, field)| field.split(',').map(move |item| (index, item)));
     let hints = [long_name, beyond, wrapped];
     hints.into_iter().find_map(|hint| items().find_map(|(index, item)| hint(index, item)))
+}
+
+/// The hint for quotation marks inside the text, as word processors make them.
+fn quoted(text: &str) -> Option<String> {
+    let plain = text.trim_matches(['"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']).trim();
+    let is_valid = plain != text && Schedule::parse_standard(plain, Zone::UTC).is_ok();
+    is_valid.then(|| format!("the quotation marks are a part of it; write {plain}"))
 }
 
 /// The hint for what begins with `@`, or should. `lower` is the text in small letters.

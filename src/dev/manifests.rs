@@ -173,7 +173,7 @@ pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, Manifest
 pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for path in paths {
-        for file in files(path, false)?.0 {
+        for file in files(path, false)?.files {
             manifests.extend(parse(&name_of(&file), &text_of(&file)?)?);
         }
     }
@@ -204,24 +204,38 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ManifestError> {
     read.map(|()| text::decode(bytes)).map_err(|source| ManifestError::Read { path: path.to_owned(), source })
 }
 
-/// The file itself or stdin, or the manifests in a directory in name order; those in the directories below it too if `recursive`, and for
-/// each of those that cannot be read an error.
+/// What a path names.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The files in name order.
+    pub files: Vec<PathBuf>,
+    /// The directories that they were looked for in.
+    pub directories: Vec<PathBuf>,
+    /// Those of these that cannot be read, but for the first.
+    pub unreadable: Vec<ManifestError>,
+}
+
+/// The file itself or stdin, or the manifests in a directory; those in the directories below it too if `recursive`.
 ///
 /// # Errors
 /// When the path cannot be read, or the directory contains no manifest.
-pub(crate) fn files(path: &Path, recursive: bool) -> Result<(Vec<PathBuf>, Vec<ManifestError>), ManifestError> {
+pub(crate) fn files(path: &Path, recursive: bool) -> Result<Found, ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
+    let mut found = Found::default();
     if is_stdin(path) || !std::fs::metadata(path).map_err(error)?.is_dir() {
-        return Ok((vec![path.to_owned()], Vec::new()));
+        found.files.push(path.to_owned());
+        return Ok(found);
     }
-    let (mut files, mut directories, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-    read_directory(path, &mut files, &mut directories)?;
-    while let Some(directory) = directories.pop().filter(|_| recursive) {
-        unreadable.extend(read_directory(&directory, &mut files, &mut directories).err());
+    let mut below = Vec::new();
+    read_directory(path, &mut found.files, &mut below)?;
+    found.directories.push(path.to_owned());
+    while let Some(directory) = below.pop().filter(|_| recursive) {
+        found.unreadable.extend(read_directory(&directory, &mut found.files, &mut below).err());
+        found.directories.push(directory);
     }
-    files.sort();
-    let is_empty = files.is_empty() && unreadable.is_empty();
-    if is_empty { Err(ManifestError::Empty(path.to_owned())) } else { Ok((files, unreadable)) }
+    found.files.sort();
+    let is_empty = found.files.is_empty() && found.unreadable.is_empty();
+    if is_empty { Err(ManifestError::Empty(path.to_owned())) } else { Ok(found) }
 }
 
 /// Whether a path is a file, or a link to nothing, which is an error when it is read. A pipe would never end.
@@ -231,7 +245,7 @@ fn is_read(path: &Path) -> bool {
 
 /// Whether manifests are looked for in an entry of a directory: a directory that is not hidden, as `.git` is, and not of other programs'
 /// packages. Links to directories are not followed, so that there is an end.
-pub(crate) fn is_descended(entry: &DirEntry) -> bool {
+fn is_descended(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let is_left_out = name == "node_modules" || name.as_encoded_bytes().starts_with(b".");
     !is_left_out && entry.file_type().is_ok_and(|kind| kind.is_dir())

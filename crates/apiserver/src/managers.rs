@@ -117,6 +117,12 @@ fn decode_of(object: &Value) -> Option<Vec<Entry>> {
     decode(object["metadata"]["managedFields"].clone())
 }
 
+/// The managers of an object's fields, each with its subresource; none if an entry cannot be decoded.
+pub fn names(object: &Value) -> Vec<(String, String)> {
+    let entries = decode_of(object).unwrap_or_default();
+    entries.into_iter().map(|entry| (entry.manager, entry.subresource)).collect()
+}
+
 /// The sort key of an entry.
 fn rank(entry: &Entry) -> (&str, Option<&str>, &str, &str, &str) {
     let Entry { operation, time, manager, api_version, subresource, .. } = entry;

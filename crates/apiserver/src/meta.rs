@@ -17,6 +17,9 @@ use super::registry::NameRule;
 
 /// So many references that would be second controllers are reported.
 const MOST_CONFLICTS: usize = 8;
+/// The longest name of a manager of fields, in bytes. Matches `FieldManagerMaxLength`.
+pub const LONGEST_MANAGER: usize = 128;
+const LONGEST_SUBRESOURCE: usize = 256;
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// The finalizer by which an object waits for the deletion of its dependents.
@@ -162,7 +165,37 @@ pub fn validate(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldEr
     validate_labels_and_annotations(object, &mut errors);
     validate_owners(object, &mut errors);
     validate_finalizers(object, &mut errors);
+    validate_managers(object, &mut errors);
     errors
+}
+
+/// Validates the name of a manager of fields. Matches `ValidateFieldManager`.
+pub fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
+    // Go quotes what it prints as it is, but for these two.
+    let is_print = |c: char| matches!(c, '"' | '\\') || !quote(&c.to_string()).contains('\\');
+    let unseen = manager.char_indices().filter(|(_, c)| !is_print(*c));
+    let unseen = unseen.map(|(at, c)| {
+        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+        invalid_field(field, &json!(manager), &detail)
+    });
+    too_long(manager, LONGEST_MANAGER, field).into_iter().chain(unseen).collect()
+}
+
+fn too_long(text: &str, most: usize, field: &str) -> Option<FieldError> {
+    (text.len() > most).then(|| FieldError {
+        kind: FieldErrorKind::TooLong,
+        field: field.to_owned(),
+        body: format!("Too long: may not be more than {most} bytes"),
+    })
+}
+
+/// Of entries that cannot be decoded, none is left. Matches `ValidateManagedFields`.
+fn validate_managers(object: &Value, errors: &mut Vec<FieldError>) {
+    for (index, (manager, subresource)) in super::managers::names(object).iter().enumerate() {
+        let at = format!("metadata.managedFields[{index}]");
+        errors.extend(manager_errors(manager, &format!("{at}.manager")));
+        errors.extend(too_long(subresource, LONGEST_SUBRESOURCE, &format!("{at}.subresource")));
+    }
 }
 
 fn validate_labels_and_annotations(object: &Value, errors: &mut Vec<FieldError>) {

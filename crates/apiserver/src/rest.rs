@@ -6,9 +6,7 @@
 
 use std::sync::Arc;
 
-use apimachinery::field::{
-    FieldError, FieldErrorKind, forbidden_field, invalid_field, required_field, unsupported_field,
-};
+use apimachinery::field::{FieldError, forbidden_field, required_field, unsupported_field};
 use apimachinery::status::{self, Qualified, Result};
 use axum::body::Bytes;
 use http::{Method, Request, header};
@@ -16,13 +14,11 @@ use serde_json::Value;
 
 use super::body::{FieldValidation, Format};
 use super::delete::dry_run_error;
+use super::meta::{LONGEST_MANAGER, manager_errors};
 use super::negotiate::{IncludeObject, Output, Transform};
 use super::patch::PatchType;
 use super::query::{Query, percent_decode};
 use super::registry::Resource;
-
-/// The maximum length of a field manager's name. Matches `FieldManagerMaxLength`.
-const MANAGER_MAX: usize = 128;
 
 /// The resource or object that a path addresses.
 #[derive(Clone, Debug)]
@@ -223,17 +219,7 @@ impl Call {
         if is_apply == Some(false) && force.is_some() {
             errors.push(forbidden_field("force", "may not be specified for non-apply patch"));
         }
-        if manager.len() > MANAGER_MAX {
-            errors.push(FieldError {
-                kind: FieldErrorKind::TooLong,
-                field: "fieldManager".to_owned(),
-                body: format!("Too long: may not be more than {MANAGER_MAX} bytes"),
-            });
-        }
-        for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
-            let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
-            errors.push(invalid_field("fieldManager", &Value::from(manager), &detail));
-        }
+        errors.extend(manager_errors(manager, "fieldManager"));
         errors.extend(dry_run_error(&dry_run));
         let validation = match validation {
             "" | "Warn" => FieldValidation::Warn,
@@ -272,7 +258,7 @@ fn agent_prefix(user_agent: &str) -> String {
     let prefix = user_agent.split('/').next().unwrap_or_default();
     let mut manager = String::new();
     for c in prefix.chars().filter(|c| !c.is_control()) {
-        if manager.len() + c.len_utf8() > MANAGER_MAX {
+        if manager.len() + c.len_utf8() > LONGEST_MANAGER {
             break;
         }
         manager.push(c);

@@ -26,7 +26,7 @@ pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
     let mut objects = Vec::new();
     for path in paths {
         let before = objects.len();
-        for file in manifests::files(path, false)?.0 {
+        for file in manifests::files(path, false)?.files {
             objects.extend(read_file(&file)?);
         }
         if !objects[before..].iter().any(|object| object["kind"] == POLICY) {

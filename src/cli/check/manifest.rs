@@ -63,9 +63,19 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
         Some(controller_kind) => Ok(Kind::Scheduled(controller_kind)),
         None => match near_kinds::judge(api_version, kind) {
             Some((field, message)) => Err(Fault::error(Code::NoKind, field, message)),
+            None if is_scheduled_job(api_version, kind, object) => {
+                let message = "a Job of batch/v1 has no schedule; did you mean CronJob of batch/v1?";
+                Err(Fault::error(Code::NoKind, "kind", message))
+            }
             None => Ok(Kind::Other),
         },
     }
+}
+
+/// Whether a Job has what only a CronJob has.
+fn is_scheduled_job(api_version: &str, kind: &str, object: &Value) -> bool {
+    let has = |field: &str| !object["spec"][field].is_null();
+    api_version == "batch/v1" && kind == "Job" && (has("schedule") || has("jobTemplate"))
 }
 
 /// The kinds of an API server, and those with a schedule that this program defines.

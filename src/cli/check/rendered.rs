@@ -48,11 +48,23 @@ fn advice(source: &io::Error, flag: &str) -> String {
     if is_absent { format!("; {flag} needs it in PATH") } else { String::new() }
 }
 
+/// The words of kustomize for a file that it may not read.
+const RESTRICTED: &str = "is not in or below";
+/// The flag of kubectl that lets a kustomization name files outside of its directory.
+pub const UNRESTRICTED: &str = "--load-restrictor=LoadRestrictionsNone";
+/// The flag of kubectl that lets a kustomization have charts, which helm renders.
+pub const WITH_HELM: &str = "--enable-helm";
+
 /// What is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendered {
     /// The kustomization in a directory.
-    Kustomization(String),
+    Kustomization {
+        /// The directory.
+        directory: String,
+        /// Flags of kubectl, which allow kustomize more than it may do by itself.
+        flags: Vec<&'static str>,
+    },
     /// A chart: its directory, its archive, or its name in a repository.
     Chart(String),
 }
@@ -63,13 +75,29 @@ impl Rendered {
     /// # Errors
     /// When the program is not there, or fails.
     pub fn read(&self) -> Result<(Source, Vec<String>), RenderError> {
-        let (program, verb, flag, target) = match self {
-            Self::Kustomization(directory) => ("kubectl", "kustomize", "-k", directory),
-            Self::Chart(chart) => ("helm", "template", "--helm", chart),
+        let (program, flag) = self.program();
+        let (command, arguments) = self.command();
+        run(Command::new(program).args(arguments), &command, program, flag)
+    }
+
+    /// The whole command, and the program's arguments.
+    fn command(&self) -> (String, Vec<String>) {
+        let arguments: Vec<String> = match self {
+            Self::Kustomization { directory, flags } => {
+                let flags = flags.iter().map(|flag| (*flag).to_owned());
+                std::iter::once("kustomize".to_owned()).chain(flags).chain([directory.clone()]).collect()
+            }
+            Self::Chart(chart) => vec!["template".to_owned(), chart.clone()],
         };
-        let command = format!("{program} {verb} {target}");
-        let mut process = Command::new(program);
-        run(process.args([verb, target]), &command, program, flag)
+        (format!("{} {}", self.program().0, arguments.join(" ")), arguments)
+    }
+
+    /// The program, and the flag that asks for it.
+    fn program(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Kustomization { .. } => ("kubectl", "-k"),
+            Self::Chart(_) => ("helm", "--helm"),
+        }
     }
 }
 
@@ -85,7 +113,10 @@ fn run(
     let mut said = messages(&stderr);
     if !output.status.success() {
         // The last message of these programs says why.
-        let said = said.pop().unwrap_or_else(|| output.status.to_string());
+        let mut said = said.pop().unwrap_or_else(|| output.status.to_string());
+        if said.contains(RESTRICTED) {
+            said += &format!("; {UNRESTRICTED} allows it");
+        }
         return Err(RenderError::Failed { command: command.to_owned(), said });
     }
     let warnings = said.into_iter().filter_map(|said| Some(said[warning(&said)?..].to_owned()));

@@ -54,6 +54,7 @@ pub(super) enum Tool {
     Sops,
     Helmfile,
     Jinja,
+    Ytt,
     /// A template of which it does not show what renders it.
     Unknown,
 }
@@ -68,6 +69,7 @@ impl Tool {
             Self::Sops => ("a manifest encrypted by SOPS", "manifests encrypted by SOPS"),
             Self::Helmfile => ("a template of helmfile", "templates of helmfile"),
             Self::Jinja => ("a template of Jinja", "templates of Jinja"),
+            Self::Ytt => ("a template of ytt", "templates of ytt"),
             Self::Unknown => ("a template", "templates"),
         }
     }
@@ -112,15 +114,15 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Parts the files that are checked from those that are not. `paths` are those of the command line, and the directories below them
-/// count if `recursive`.
-pub fn part(paths: &[PathBuf], recursive: bool, sources: Vec<Source>) -> (Vec<Source>, LeftOut) {
+/// Parts the files that are checked from those that are not. `paths` are those of the command line, and `read` the directories whose
+/// files these are.
+pub fn part(paths: &[PathBuf], read: &[PathBuf], sources: Vec<Source>) -> (Vec<Source>, LeftOut) {
     let is_named = |path: &&PathBuf| !path.is_dir();
     let text = |path: &PathBuf| if path.as_os_str() == "-" { "stdin".to_owned() } else { path_text(path) };
     let named: HashSet<String> = paths.iter().filter(is_named).map(text).collect();
     let mut directories = Directories::default();
-    for path in paths.iter().filter(|path| recursive && path.is_dir()) {
-        directories.kustomizations.read_below(path);
+    for directory in read {
+        directories.kustomizations.read(&located(directory));
     }
     let (mut checked, mut files) = (Vec::new(), 0);
     let mut unrendered: BTreeMap<(Tool, Option<String>), Vec<String>> = BTreeMap::new();
@@ -182,12 +184,16 @@ impl Directories {
             return Role::Unrendered(tool, command);
         }
         let is_description = charts.first().is_some_and(|chart| chart.join(CHART) == file);
-        if is_description || is_no_manifest(&source.text) {
+        if is_description || is_assertion(&file) || is_no_manifest(&source.text) {
             Role::Other
         } else if is_encrypted(&source.text) {
             Role::Unrendered(Tool::Sops, Some("sops -d FILE".to_owned()))
         } else if has_variables(&source.text) {
             Role::Unrendered(Tool::Flux, Some("flux envsubst < FILE".to_owned()))
+        } else if is_of_ytt(&source.text) {
+            Role::Unrendered(Tool::Ytt, None)
+        } else if has_placeholder(&source.text) {
+            Role::Unrendered(Tool::Unknown, None)
         } else {
             Role::Manifest
         }
@@ -254,8 +260,15 @@ fn is_no_manifest(text: &str) -> bool {
 }
 
 /// Whether an object is of another tool. With `apiVersion` or `kind` alone it is one, unless it looks like half a manifest: the values of
-/// a chart may have a `kind`, too.
+/// a chart may have a `kind`, too. A kind of Kubernetes begins with a capital letter.
 fn is_other(object: &Value) -> bool {
+    let is_own = |version: &str| ControllerKind::ALL.into_iter().any(|kind| kind.parent.api_version() == version);
+    let is_foreign = |version: &str| !near_kinds::is_built_in(version) && !is_own(version);
+    let is_small = |kind: &str| kind.starts_with(char::is_lowercase) && !near_kinds::is_meant(kind);
+    let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
+    if kind.is_none() && version.is_some_and(is_foreign) || version.is_none() && kind.is_some_and(is_small) {
+        return true;
+    }
     let has = |field: &str| object.get(field).is_some_and(|value| !value.is_null());
     let is_whole = has("apiVersion") && has("kind");
     let is_half = has("apiVersion") || has("kind");
@@ -284,17 +297,50 @@ fn is_encrypted(text: &str) -> bool {
 /// How values begin that SOPS has encrypted.
 const ENCRYPTED: &str = "ENC[";
 
-/// Whether a kind with a schedule has variables such as `${NAME}`, which Flux replaces, in other places than those of a shell.
-fn has_variables(text: &str) -> bool {
-    if !text.contains("${") {
-        return false;
-    }
+/// Whether a file is of kuttl, whose assertions are parts of objects: `00-assert.yaml`.
+fn is_assertion(file: &Path) -> bool {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    name.split_once('-').is_some_and(|(number, what)| {
+        !number.is_empty()
+            && number.bytes().all(|c| c.is_ascii_digit())
+            && ["assert", "error", "errors"].contains(&what)
+    })
+}
+
+/// Whether a text has code of ytt, which YAML takes for comments.
+fn is_of_ytt(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with("#@") || line.contains(": #@ "))
+}
+
+/// Whether the name or the schedule of a kind with a schedule is one word that another tool replaces: `$NAME`, `#{NAME}#`, `__NAME__`,
+/// `<NAME>`, `((name))` and the like. Neither may be so.
+fn has_placeholder(text: &str) -> bool {
+    const BEGINS: [&str; 8] = ["$", "#{", "__", "((", "<", "[[", "%", "@@"];
+    let is_word = |text: &str| {
+        BEGINS.iter().any(|begin| text.starts_with(begin))
+            && text.contains(|c: char| c.is_ascii_alphabetic())
+            && !text.contains(|c: char| c.is_whitespace() || c == '*' || c == ',')
+    };
+    let is_replaced = |object: &Value| {
+        let fields = [&object["metadata"]["name"], &object["metadata"]["namespace"], &object["spec"]["schedule"]];
+        fields.into_iter().any(|value| value.as_str().is_some_and(is_word))
+    };
+    scheduled(text).iter().any(is_replaced)
+}
+
+/// The objects of a kind with a schedule.
+fn scheduled(text: &str) -> Vec<Value> {
     let is_scheduled = |object: &Value| {
         ControllerKind::ALL.into_iter().any(|controller_kind| object["kind"] == controller_kind.parent.kind)
     };
-    let objects =
-        documents(text).iter().flat_map(|document| document.objects().unwrap_or_default()).collect::<Vec<_>>();
-    objects.iter().filter(|object| is_scheduled(object)).any(has_variable)
+    let objects = documents(text);
+    let objects = objects.iter().flat_map(|document| document.objects().unwrap_or_default());
+    objects.filter(is_scheduled).collect()
+}
+
+/// Whether a kind with a schedule has variables such as `${NAME}`, which Flux replaces, in other places than those of a shell.
+fn has_variables(text: &str) -> bool {
+    text.contains("${") && scheduled(text).iter().any(has_variable)
 }
 
 /// What a shell or another program in the container reads.

@@ -4,7 +4,6 @@
 //! manifest by itself (`repository`).
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::path::PathBuf;
 
 use super::Source;
@@ -28,41 +27,35 @@ pub struct Read {
 /// # Errors
 /// The first path of `paths` that cannot be read.
 pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Read, ManifestError> {
-    read_until(paths, recursive, Err)
+    let (read, failed) = gather(paths, recursive, true);
+    failed.into_iter().next().map_or(Ok(read), Err)
 }
 
 /// The same, but a path of `paths` that cannot be read ends nothing either.
 pub fn read_all(paths: &[PathBuf], recursive: bool) -> Read {
-    let mut failed = Vec::new();
-    let keep = |error| {
-        failed.push(error);
-        Ok::<(), Infallible>(())
-    };
-    let mut read = match read_until(paths, recursive, keep) {
-        Ok(read) => read,
-        Err(never) => match never {},
-    };
+    let (mut read, failed) = gather(paths, recursive, false);
     read.unreadable.splice(0..0, failed);
     read
 }
 
-/// Reads the paths, and passes an error of one of them to `failed`, which may end the work.
-fn read_until<E>(
-    paths: &[PathBuf],
-    recursive: bool,
-    mut failed: impl FnMut(ManifestError) -> Result<(), E>,
-) -> Result<Read, E> {
-    let (mut sources, mut unreadable, mut known) = (Vec::new(), Vec::new(), HashSet::new());
+/// Reads the paths, and keeps the errors about these themselves apart. If `is_strict`, the first of them ends the work.
+fn gather(paths: &[PathBuf], recursive: bool, is_strict: bool) -> (Read, Vec<ManifestError>) {
+    let (mut sources, mut directories, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut failed, mut known) = (Vec::new(), HashSet::new());
     for path in paths {
-        let (files, errors) = match manifests::files(path, recursive) {
+        if is_strict && !failed.is_empty() {
+            break;
+        }
+        let found = match manifests::files(path, recursive) {
             Ok(found) => found,
             Err(error) => {
-                failed(error)?;
+                failed.push(error);
                 continue;
             }
         };
-        unreadable.extend(errors);
-        for found in files {
+        directories.extend(found.directories);
+        unreadable.extend(found.unreadable);
+        for found in found.files {
             // A file that is named twice, alone and by its directory, is one.
             if !known.insert(found.clone()) {
                 continue;
@@ -70,13 +63,13 @@ fn read_until<E>(
             let file = manifests::name_of(&found);
             match manifests::text_of(&found) {
                 Ok(text) => sources.push(Source { file, text }),
-                Err(error) if found == *path => failed(error)?,
+                Err(error) if found == *path => failed.push(error),
                 Err(error) => unreadable.push(error),
             }
         }
     }
-    let (sources, left_out) = repository::part(paths, recursive, sources);
-    Ok(Read { sources, left_out, unreadable })
+    let (sources, left_out) = repository::part(paths, &directories, sources);
+    (Read { sources, left_out, unreadable }, failed)
 }
 
 #[cfg(test)]

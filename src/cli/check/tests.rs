@@ -38,11 +38,45 @@ const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
     let twice = "env: [{name: A, value: b}, {name: A, value: c}]";
-    let rows: [(&str, String, &[&str]); 26] = [
+    let rows: [(&str, String, &[&str]); 34] = [
         (
             "managed fields that the server does not understand, which it drops",
             whole("schedule: '0 3 * * *'").replace("namespace: shop", "namespace: shop, managedFields: [{operation: Bogus, fieldsType: x}]"),
             &[],
+        ),
+        (
+            "a manager of fields that nobody can read",
+            whole("schedule: '0 3 * * *'").replace(
+                "namespace: shop",
+                "namespace: shop, managedFields: [{manager: \"a\\nb\", operation: Update, apiVersion: batch/v1, fieldsType: FieldsV1, fieldsV1: {f:metadata: {}}}]",
+            ),
+            &["a.yaml, document 1: CronJob shop/a: error: metadata.managedFields[0].manager: Invalid value: \"a\\nb\": invalid character"],
+        ),
+        (
+            "an empty list where none may be",
+            whole("schedule: '0 3 * * *'").replace("restartPolicy: Never", "restartPolicy: Never\n          resources: {claims: []}"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.jobTemplate.spec.template.spec.resources.claims: Forbidden"],
+        ),
+        (
+            "a request above its limit in other units",
+            whole("schedule: '0 3 * * *'")
+                .replace("image: i", "image: i, resources: {limits: {memory: 1.5Gi, cpu: 010}, requests: {memory: 1536.001Mi, cpu: 8000m}}"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.jobTemplate.spec.template.spec.containers[0].resources.requests: Invalid value: \"1610613784576m\": must be less than"],
+        ),
+        (
+            "a whole number that is none",
+            whole("schedule: '0 3 * * *'\n  startingDeadlineSeconds: 18446744073709551616"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.startingDeadlineSeconds: json: cannot unmarshal number 18446744073709552000 into Go"],
+        ),
+        (
+            "a number with an exponent",
+            whole("schedule: '0 3 * * *'\n  startingDeadlineSeconds: 1e21"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.startingDeadlineSeconds: json: cannot unmarshal number 1e+21 into Go"],
+        ),
+        (
+            "a zone that leads out of the database",
+            whole("schedule: '0 3 * * *'\n  timeZone: ..a"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.timeZone: Invalid value: \"..a\": time: invalid location name"],
         ),
         (
             "what is refused has no warnings of the server",
@@ -133,6 +167,12 @@ fn error_names_document_object_and_field() {
             cron_job("apps/v1", "a", "schedule: '@daily'"),
             &["a.yaml, document 1: CronJob shop/a: error: apiVersion: there is no CronJob in apps/v1; did you mean CronJob of batch/v1?"],
         ),
+        (
+            "a Job with a schedule",
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {schedule: '@daily'}\n".to_owned(),
+            &["a.yaml, document 1: Job x: error: kind: a Job of batch/v1 has no schedule; did you mean CronJob of batch/v1?"],
+        ),
+        ("a Job without one", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {suspend: true}\n".to_owned(), &[]),
         ("another kind is ignored", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
         (
             "JSON, and a List",

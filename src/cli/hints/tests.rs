@@ -14,6 +14,8 @@ use crate::options::Environment;
 fn schedule_of_another_scheduler_is_refused_with_what_to_write() {
     let rows = [
         ("0 0 L * *", "L, W and # are known to the annotation cronjob-controller.dev/schedule only"),
+        ("\u{201c}0 3 * * *\u{201d}", "the quotation marks are a part of it; write 0 3 * * *"),
+        ("'@daily'", "the quotation marks are a part of it; write @daily"),
         ("0 0 15W * *", "L, W and #"),
         ("0 0 LW * *", "L, W and #"),
         ("0 0 * * 5L", "L, W and #"),

@@ -4,6 +4,8 @@ use super::*;
 use crate::api::ControllerKind;
 use crate::api::job_changes::JobChanges;
 use crate::cli::backfill::plan::Question;
+#[cfg(feature = "dev")]
+use crate::cli::check::{CheckFormat, Rules, rendered::Rendered};
 use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch;
 use crate::cli::explain::read::Target;
@@ -355,8 +357,16 @@ fn check_has_its_own_defaults() {
     let Command::Check(inputs, ..) = command(&["check", "-k", "overlay", "--helm", "chart"]) else {
         panic!("no check")
     };
-    let rendered = [Rendered::Kustomization("overlay".to_owned()), Rendered::Chart("chart".to_owned())];
+    let kustomization = |flags| Rendered::Kustomization { directory: "overlay".to_owned(), flags };
+    let rendered = [kustomization(Vec::new()), Rendered::Chart("chart".to_owned())];
     assert_eq!((inputs.files, &inputs.rendered[..]), (Vec::new(), &rendered[..]));
+    let args = ["check", "-k", "overlay", "--load-restrictor", "LoadRestrictionsNone", "--enable-helm"];
+    let Command::Check(inputs, ..) = command(&args) else { panic!("no check") };
+    assert_eq!(inputs.rendered, [kustomization(vec!["--load-restrictor=LoadRestrictionsNone", "--enable-helm"])]);
+    assert_eq!(
+        parse(&["check", "-k", "overlay", "--load-restrictor=none"]).unwrap_err().to_string(),
+        "--load-restrictor: none is not allowed; use LoadRestrictionsNone or LoadRestrictionsRootOnly"
+    );
     assert_eq!(
         parse(&["check", "-k", "--post-renderer=x", "--helm="]).unwrap_err().to_string(),
         "--kustomize: --post-renderer=x is not allowed; use the path of a directory\n--helm: \"\" is not allowed; use the path or \

@@ -97,7 +97,7 @@ fn group_of(api_version: &str) -> &str {
 }
 
 /// Whether an `apiVersion` is of a group of Kubernetes itself.
-pub(super) fn is_built_in(api_version: &str) -> bool {
+pub(crate) fn is_built_in(api_version: &str) -> bool {
     let group = group_of(api_version);
     !group.contains('.') || group.ends_with(".k8s.io")
 }

@@ -121,8 +121,8 @@ fn directories_below_are_read_only_if_asked_for_and_links_are_not_followed() {
     for name in ["z.yaml", "below/it/a.yaml"] {
         std::fs::write(path(name), object("a")).unwrap();
     }
-    assert_eq!(files(directory.path(), false).unwrap().0, [path("z.yaml")]);
-    assert_eq!(files(directory.path(), true).unwrap().0, [path("below/it/a.yaml"), path("z.yaml")]);
+    assert_eq!(files(directory.path(), false).unwrap().files, [path("z.yaml")]);
+    assert_eq!(files(directory.path(), true).unwrap().files, [path("below/it/a.yaml"), path("z.yaml")]);
     assert!(matches!(files(&path("below"), false), Err(ManifestError::Empty(_))));
 }
 
@@ -211,7 +211,7 @@ fn every_kind_of_the_manifests_is_served_but_for_those_of_operators() {
     let served = apiserver::kinds::all();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
     let mut unserved = Vec::new();
-    for file in files(&directory, true).unwrap().0 {
+    for file in files(&directory, true).unwrap().files {
         for manifest in parse(&path_text(&file), &text_of(&file).unwrap()).unwrap_or_default() {
             let api_version = manifest.object["apiVersion"].as_str().unwrap().to_owned();
             let is_own = ControllerKind::ALL.into_iter().any(|kind| kind.parent.api_version() == api_version);
@@ -231,7 +231,7 @@ fn every_kind_of_the_manifests_is_served_but_for_those_of_operators() {
 async fn everything_below_manifests_is_applied_twice_and_nothing_is_refused() {
     let server = cluster::api_server(TestClock::new(chrono::DateTime::UNIX_EPOCH), 1);
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
-    let files = files(&directory, true).unwrap().0;
+    let files = files(&directory, true).unwrap().files;
     let files = files.iter().filter(|file| !path_text(file).ends_with("_patch.yaml"));
     let parsed = files.map(|file| parse(&path_text(file), &text_of(file).unwrap()).unwrap_or_default());
     // Here nothing carries a request to a webhook.

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+/// The type whose paths are mutated.
+const SPEC: &str = "batch.v1.JobSpec";
+
 /// A sequence of numbers (splitmix64).
 pub struct Rng(u64);
 
@@ -76,13 +79,13 @@ fn types() -> Types {
     serde_json::from_str(include_str!("../../../crates/apiserver/src/kinds/types.json")).expect("the table of types")
 }
 
-/// All paths below a Job's spec.
-pub fn paths() -> Vec<Path> {
+/// All paths below a Go type.
+pub fn paths(root: &str) -> Vec<Path> {
     let types = types();
     let schemas: Value =
         serde_json::from_str(include_str!("../../../crates/apiserver/src/openapi_schemas.json")).expect("the schemas");
     let mut all = Vec::new();
-    walk(&types, &schemas, "batch.v1.JobSpec", &[], &mut Vec::new(), &mut all);
+    walk(&types, &schemas, root, &[], &mut Vec::new(), &mut all);
     all
 }
 
@@ -125,7 +128,7 @@ pub fn bases() -> Vec<Value> {
 pub fn sweep(seed: u64, times: usize) -> Vec<Case> {
     let (bases, mut rng) = (bases(), Rng::new(seed));
     let mut cases = Vec::new();
-    for path in paths() {
+    for path in paths(SPEC) {
         let mut choices = choices(&path);
         for _ in 0..times {
             let chosen =
@@ -141,7 +144,7 @@ pub fn sweep(seed: u64, times: usize) -> Vec<Case> {
 
 /// `number` specs with up to four mutations each.
 pub fn combinations(seed: u64, number: usize) -> Vec<Case> {
-    let (bases, paths, mut rng) = (bases(), paths(), Rng::new(seed ^ 0x5eed));
+    let (bases, paths, mut rng) = (bases(), paths(SPEC), Rng::new(seed ^ 0x5eed));
     let mut cases = Vec::new();
     for _ in 0..number {
         let mut spec = rng.pick(&bases).clone();
@@ -183,7 +186,7 @@ fn is_present(value: &Value, steps: &[Step]) -> bool {
 
 /// A way to change a value.
 #[derive(Clone, Debug)]
-enum Choice {
+pub enum Choice {
     Remove,
     Set(Value),
     /// Appends a copy of the first entry.
@@ -289,6 +292,8 @@ const NUMBERS: [i64; 27] = [
     4_294_967_296,
     4_294_967_297,
 ];
+/// Fractions, and more than an integer has.
+const LARGE: [f64; 8] = [1.5, 0.1, -0.5, 1e-7, 1.844_674_407_370_955_2e19, 1e21, -1e21, 1e300];
 const QUANTITIES: [&str; 22] = [
     "0", "1", "-1", "0.5", "1m", "100m", "128m", "1500m", "1k", "1Ki", "1Mi", "2Mi", "3Mi", "1Gi", "100Gi", "1e3",
     "1E", "10Ei", "1n", "", "abc", "1e30",
@@ -318,13 +323,18 @@ const KEYS: [&str; 22] = [
     "container.apparmor.security.beta.kubernetes.io/main",
 ];
 
-fn choices(path: &Path) -> Vec<Choice> {
+pub fn choices(path: &Path) -> Vec<Choice> {
     let set = |values: &[Value]| values.iter().cloned().map(Choice::Set).collect::<Vec<_>>();
     let texts = |texts: &[&str]| texts.iter().map(|text| Choice::Set(json!(text))).collect::<Vec<_>>();
     let long = [15, 16, 63, 64, 65, 104, 105, 253, 254, 4096].map(|length| Choice::Set(json!("x".repeat(length))));
     let mut choices = match path.type_.as_str() {
         "bool" => set(&[json!(true), json!(false), json!("true"), json!(1)]),
-        "int32" | "int64" => [set(&NUMBERS.map(|number| json!(number))), set(&[json!("1"), json!(1.5)])].concat(),
+        "int32" | "int64" => [
+            set(&NUMBERS.map(|number| json!(number))),
+            set(&LARGE.map(|number| json!(number))),
+            set(&[json!(i64::MIN), json!(i64::MAX), json!(i64::MAX as u64 + 1), json!(u64::MAX), json!("1")]),
+        ]
+        .concat(),
         "quantity" => [texts(&QUANTITIES), set(&[json!(1), json!(0.5)])].concat(),
         "intorstring" => {
             let numbers = [-1, 0, 1, 80, 65_535, 65_536, 4_294_967_296_i64].map(|number| json!(number));
@@ -361,7 +371,7 @@ fn choices(path: &Path) -> Vec<Choice> {
 }
 
 /// Changes the value at a path, which is made if it is absent. Returns what was done.
-fn apply(spec: &mut Value, path: &Path, choice: &Choice, rng: &mut Rng) -> String {
+pub fn apply(spec: &mut Value, path: &Path, choice: &Choice, rng: &mut Rng) -> String {
     change(spec, &path.steps, choice, rng);
     match choice {
         Choice::Remove => "removed".to_owned(),

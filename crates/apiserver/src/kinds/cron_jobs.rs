@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use schedule::{ParseError, Schedule, Zone};
 use serde_json::{Value, json};
 
-use super::fields::{at, child, invalid, list, nonnegative, not_supported, required, text};
+use super::fields::{at, child, invalid, invalid_json, list, nonnegative, not_supported, required, text};
 use super::{
     Kind, POD_NAMES, age, columns, container_cells, is_new, is_new_spec, job_spec, keep_status_and_count, name_warning,
     selector_cell, time,
@@ -145,7 +145,7 @@ fn validate_schedule(schedule: &str, zone_allowed: bool, has_time_zone: bool, er
 
 /// Matches `validateTimeZone`.
 fn validate_time_zone(zone: &str, errors: &mut Vec<FieldError>) {
-    let mut refuse = |detail: &str| errors.push(invalid("spec.timeZone", zone, detail));
+    let mut refuse = |detail: &str| errors.push(invalid_json("spec.timeZone", zone, detail));
     if zone.is_empty() {
         return refuse("timeZone must be nil or non-empty string");
     }
@@ -164,7 +164,9 @@ fn validate_time_zone(zone: &str, errors: &mut Vec<FieldError>) {
         refuse("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
     }
     // Go knows `Local` in exactly this spelling.
-    if zone != "Local" && Zone::load(zone, Zone::UTC).is_err() {
-        refuse(&unknown);
+    if zone != "Local"
+        && let Err(error) = Zone::load(zone, Zone::UTC)
+    {
+        refuse(&error.to_string());
     }
 }

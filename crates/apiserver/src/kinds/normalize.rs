@@ -64,6 +64,23 @@ impl Place<'_> {
         }
     }
 
+    /// Whether upstream refuses this field even if it is an empty list or map: it may not be set there at all. Go has such a value,
+    /// although it does not write it.
+    fn is_refused_if_given(&self) -> bool {
+        let Self::Field { parent, shape, name, .. } = self else { return false };
+        let parent_is = |of: &str, field: &str| matches!(parent, Self::Field { shape, name, .. } if shape.name == of && *name == field);
+        match shape.name.as_str() {
+            "ResourceRequirements" if parent_is("EphemeralContainer", "resources") => true,
+            "ResourceRequirements" => *name == "claims" && parent_is("PodSpec", "resources"),
+            "EphemeralContainer" => matches!(*name, "ports" | "resizePolicy" | "restartPolicyRules"),
+            "ObjectMeta" => {
+                matches!(*name, "ownerReferences" | "finalizers" | "managedFields")
+                    && parent_is("PersistentVolumeClaimTemplate", "metadata")
+            }
+            _ => false,
+        }
+    }
+
     /// The struct of the field.
     fn struct_name(&self) -> &str {
         match self {
@@ -151,7 +168,7 @@ impl Decoder {
         };
         let zero = empty || value.is_null() || value.as_object().is_some_and(Map::is_empty);
         let left_out = !field.pointer && ((field.omit_empty && empty) || (field.omit_zero && zero));
-        Ok(!left_out)
+        Ok(!left_out || (is_collection(value) && place.is_refused_if_given()))
     }
 
     fn decode(&mut self, value: &mut Value, type_: &'static Type, place: &Place) -> Result<(), String> {
@@ -169,10 +186,12 @@ impl Decoder {
             }
             (Type::Map(inner), Value::Object(entries)) => {
                 for (key, value) in entries.iter_mut() {
+                    let given = (**inner == Type::Quantity).then(|| quantity_text(value)).flatten();
                     self.decode(value, inner, &Place::Entry { parent: place, key })?;
                     // The defaults round the amounts of a list of resources.
-                    if let (Type::Quantity, Value::String(text)) = (&**inner, value) {
-                        *text = quantity::canonical(text).unwrap_or_default();
+                    if **inner == Type::Quantity {
+                        let rounded = given.and_then(|text| quantity::canonical(&text).ok());
+                        *value = rounded.map_or_else(|| value.take(), Value::from);
                     }
                 }
             }
@@ -192,11 +211,11 @@ impl Decoder {
             (Type::Time, Value::String(text)) => *text = self.parsed(time::normalize(text), place)?,
             (Type::MicroTime, Value::String(text)) => *text = self.parsed(time::normalize_micro(text), place)?,
             (Type::Quantity, Value::Null) => *value = Value::String("0".to_owned()),
-            (Type::Quantity, Value::String(text)) => *text = self.parsed(quantity::exact(text), place)?,
-            (Type::Quantity, Value::Number(number)) => {
-                *value = Value::String(self.parsed(quantity::exact(&number.to_string()), place)?);
+            (Type::Quantity, value) => {
+                let exact = quantity_text(value).map(|text| quantity::exact(&text));
+                let exact = exact.unwrap_or_else(|| Err(quantity::FORMAT_ERROR.to_owned()));
+                *value = Value::String(self.parsed(exact, place)?);
             }
-            (Type::Quantity, _) => *value = Value::String(self.parsed(Err(quantity::FORMAT_ERROR.to_owned()), place)?),
             (type_, other) => {
                 let wanted = match type_ {
                     Type::Time | Type::MicroTime => "string".to_owned(),
@@ -252,17 +271,34 @@ impl Decoder {
     }
 }
 
+/// The text of a quantity, which may be a number.
+fn quantity_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(shown(number)),
+        _ => None,
+    }
+}
+
+/// Whether it is an empty list or map. Null is none.
+fn is_collection(value: &Value) -> bool {
+    value.is_array() || value.is_object()
+}
+
 fn is_int32(number: &Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// A number as Go writes it: a large one, or a fraction, without an exponent.
+/// A number as Go, and so kubectl, writes it: with an exponent only if it is very large or very small. A whole number that is written as
+/// a fraction stays one: only other clients send it.
 fn shown(number: &Number) -> String {
     const WHOLE: f64 = 9_223_372_036_854_775_808.0;
-    let float = number.as_f64().filter(|_| number.is_f64());
-    match float.map(|float| (float, float.abs())) {
-        Some((float, size)) if (WHOLE..1e21).contains(&size) || (1e-6..1.0).contains(&size) => float.to_string(),
-        _ => number.to_string(),
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    match float.abs() {
+        size if size < WHOLE && float.fract() == 0.0 => number.to_string(),
+        size if (1e-6..1e21).contains(&size) => float.to_string(),
+        size if size < 1.0 => format!("{float:e}"),
+        _ => format!("{float:e}").replace('e', "e+"),
     }
 }
 

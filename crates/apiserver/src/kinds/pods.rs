@@ -148,11 +148,7 @@ fn qos_class(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
     let mut containers = list(spec, "containers").iter().chain(list(spec, "initContainers")).peekable();
     let amount = |resources: &Value, list: &str, name: &str| {
-        resources[list][name]
-            .as_str()
-            .and_then(quantity::parse)
-            .map(|quantity| quantity.milli)
-            .filter(|milli| *milli > 0)
+        resources[list][name].as_str().and_then(quantity::parse).filter(|quantity| quantity.sign().is_gt())
     };
     let mut guaranteed = containers.peek().is_some();
     let mut best_effort = true;
@@ -161,7 +157,8 @@ fn qos_class(pod: &Value) -> &'static str {
             let (request, limit) =
                 (amount(&container["resources"], "requests", name), amount(&container["resources"], "limits", name));
             best_effort &= request.is_none() && limit.is_none();
-            guaranteed &= limit.is_some() && request == limit;
+            let both = request.zip(limit);
+            guaranteed &= both.is_some_and(|(request, limit)| request.compare(&limit).is_eq());
         }
     }
     match (best_effort, guaranteed) {

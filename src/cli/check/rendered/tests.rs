@@ -43,6 +43,10 @@ fn failure_is_told_in_the_last_line_that_the_program_wrote() {
             r#"printf 'E1130 00:28:02.048068   26972 run.go:72] "command failed" err=<\n\tfailed to run\n\t: exit status 128\n >\n' >&2; exit 1"#,
             "helm template chart: failed to run : exit status 128",
         ),
+        (
+            "echo \"security; file '/a' is not in or below '/b'\" >&2; exit 1",
+            "helm template chart: security; file '/a' is not in or below '/b'; --load-restrictor=LoadRestrictionsNone allows it",
+        ),
         ("echo 'E1 [a] b' >&2; exit 1", "helm template chart: E1 [a] b"),
     ];
     for (script, want) in rows {
@@ -52,4 +56,17 @@ fn failure_is_told_in_the_last_line_that_the_program_wrote() {
         run(&mut Command::new("/nowhere/helm"), "helm template chart", "helm", "--helm").unwrap_err().to_string();
     assert!(absent.starts_with("helm template chart: helm cannot be started: "), "{absent}");
     assert!(absent.ends_with("; --helm needs it in PATH"), "{absent}");
+}
+
+#[test]
+fn kustomize_is_given_the_flags_before_the_directory() {
+    let rows = [
+        (vec![], "kubectl kustomize o"),
+        (vec![UNRESTRICTED, WITH_HELM], "kubectl kustomize --load-restrictor=LoadRestrictionsNone --enable-helm o"),
+    ];
+    for (flags, want) in rows {
+        let (command, arguments) = Rendered::Kustomization { directory: "o".to_owned(), flags }.command();
+        assert_eq!(command, want);
+        assert_eq!(arguments.last().map(String::as_str), Some("o"));
+    }
 }

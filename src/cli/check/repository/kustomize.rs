@@ -1,8 +1,7 @@
 //! Kustomizations: which files are their patches, and which command renders these.
 //!
 //! Guarantees: a command is one that kustomize runs: a Component is rendered with a kustomization that uses it, and files outside of a
-//! kustomization's directory are allowed where it names some. Each kustomization is read once. Reads them below the directories of the command
-//! line and above the files.
+//! kustomization's directory are allowed where it names some. Each kustomization is read once. Reads them beside and above the files.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -50,17 +49,6 @@ pub(super) struct Kustomizations {
 }
 
 impl Kustomizations {
-    /// Reads those in a directory and the directories below.
-    pub fn read_below(&mut self, path: &Path) {
-        let mut directories = vec![path.to_owned()];
-        while let Some(directory) = directories.pop() {
-            self.read(&located(&directory));
-            let entries = std::fs::read_dir(&directory).into_iter().flatten().filter_map(Result::ok);
-            let below = entries.filter(manifests::is_descended).map(|entry| entry.path());
-            directories.extend(below);
-        }
-    }
-
     /// Reads that in a directory, if there is one.
     pub fn read(&mut self, directory: &Path) {
         if self.known.contains_key(directory) {

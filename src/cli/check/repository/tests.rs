@@ -47,7 +47,7 @@ fn files_that_are_no_manifests_alone_are_left_out() {
     let of_jinja = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n{% if x %}\nspec: {schedule: \"{{ at }}\"}\n{% endif %}\n";
     let of_helmfile = "releases:\n- name: a\n  version: {{ requiredEnv \"V\" }}\n";
     let of_ansible = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ name }}\n";
-    let rows: [Row<'_>; 35] = [
+    let rows: [Row<'_>; 41] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
         ("values", &[("a.yaml", CRON_JOB), ("values.yaml", "image: {tag: 1}\n")], &["a.yaml"], 1, &[]),
         ("a list of something", &[("play.yml", "- hosts: all\n")], &[], 1, &[]),
@@ -61,6 +61,43 @@ fn files_that_are_no_manifests_alone_are_left_out() {
         ("tags of another tool", &[("a.yml", "a: !reference [b, c]\n")], &[], 1, &[]),
         ("a kind of another tool", &[(".drone.yml", "kind: pipeline\nname: a\n")], &[], 1, &[]),
         ("a version of another tool", &[("a.yml", "apiVersion: 1\ndatasources: []\n")], &[], 1, &[]),
+        ("a kind in small letters", &[("a.yml", "kind: cron\nname: a\nspec: {schedule: x}\n")], &[], 1, &[]),
+        ("a version of another group", &[("a.yml", "apiVersion: score.dev/v1b1\nmetadata: {name: a}\n")], &[], 1, &[]),
+        (
+            "an assertion of kuttl",
+            &[("00-assert.yaml", "apiVersion: batch/v1\nkind: CronJob\nstatus: {active: null}\n")],
+            &[],
+            1,
+            &[],
+        ),
+        (
+            "code of ytt",
+            &[
+                ("a.yaml", "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: #@ data.values.name\n"),
+                ("b.yaml", "#@data/values\n---\nname: a\n"),
+            ],
+            &[],
+            1,
+            &["a.yaml: a template of ytt is not read alone; render it, and check the result:"],
+        ),
+        (
+            "placeholders of other tools",
+            &[
+                ("a.yaml", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: $NAME}\n"),
+                ("b.yaml", "apiVersion: batch/v1\nkind: CronJob\nspec: {schedule: \"#{Schedule}#\"}\n"),
+                ("c.yaml", "apiVersion: batch/v1\nkind: CronJob\nspec: {schedule: ((schedule))}\n"),
+            ],
+            &[],
+            0,
+            &["a.yaml: 3 templates are not read alone; render it, and check the result:"],
+        ),
+        (
+            "a schedule that is wrong",
+            &[("a.yaml", "apiVersion: batch/v1\nkind: CronJob\nspec: {schedule: daily}\n")],
+            &["a.yaml"],
+            0,
+            &[],
+        ),
         ("a manifest without a kind", &[("a.yml", "apiVersion: batch/v1\nspec: {}\n")], &["a.yml"], 0, &[]),
         ("a manifest of a mistyped kind", &[("a.yml", "kind: Cronjob\n")], &["a.yml"], 0, &[]),
         (

@@ -69,7 +69,7 @@ fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let field = format!("{at}.resources[storage]");
     match spec["resources"]["requests"]["storage"].as_str() {
         None => errors.push(required(field, "")),
-        Some(storage) if quantity::parse(storage).is_some_and(|storage| storage.milli <= 0) => {
+        Some(storage) if quantity::parse(storage).is_some_and(|storage| storage.sign().is_le()) => {
             errors.push(invalid(field, storage, "must be greater than zero"));
         }
         Some(_) => {}

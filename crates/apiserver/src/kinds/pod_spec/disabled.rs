@@ -12,6 +12,10 @@ const ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
+/// The sources of a projected volume, as upstream looks at them.
+const PROJECTED: [&str; 6] =
+    ["secret", "downwardAPI", "configMap", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
+
 /// Drops the fields and annotations from a Pod or a Pod template.
 pub(in crate::kinds) fn drop(pod: &mut Value) {
     for annotation in ANNOTATIONS {
@@ -40,21 +44,22 @@ fn each(object: &mut Value, list: &str, mut apply: impl FnMut(&mut Value)) {
 
 fn of_volume(volume: &mut Value) {
     remove(volume, "emptyDir", "mode");
-    for kind in ["secret", "configMap", "downwardAPI", "projected"] {
-        let Some(source) = volume.get_mut(kind) else { continue };
+    if let Some(source) = first(volume, &["secret", "configMap", "downwardAPI", "projected"]) {
         remove(source, "", "defaultUser");
         each(source, "items", |item| remove(item, "", "user"));
         each(source, "sources", |one| {
-            for kind in ["secret", "configMap", "downwardAPI"] {
-                if let Some(source) = one.get_mut(kind) {
-                    each(source, "items", |item| remove(item, "", "user"));
-                }
-            }
-            for kind in ["serviceAccountToken", "clusterTrustBundle", "podCertificate"] {
-                remove(one, kind, "user");
+            if let Some(source) = first(one, &PROJECTED) {
+                remove(source, "", "user");
+                each(source, "items", |item| remove(item, "", "user"));
             }
         });
     }
+}
+
+/// The first of these sources that there is. Upstream leaves the others alone; more than one is an error.
+fn first<'a>(object: &'a mut Value, names: &[&str]) -> Option<&'a mut Value> {
+    let name = names.iter().find(|name| !object[**name].is_null())?;
+    object.get_mut(*name)
 }
 
 fn of_container(container: &mut Value) {

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use apimachinery::field::FieldError;
 use serde_json::Value;
 
-use crate::kinds::fields::{invalid, number, require, text};
+use crate::kinds::fields::{in_range, invalid, number, require, text};
 
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
@@ -42,12 +42,18 @@ pub(super) fn file_mode(errors: &mut Vec<FieldError>, object: &Value, parent: &s
     }
 }
 
+/// The user who owns a file. Matches `validateUserField`.
+pub(super) fn file_user(errors: &mut Vec<FieldError>, object: &Value, parent: &str, name: &str) {
+    in_range(errors, object, parent, name, 0..=i64::from(i32::MAX));
+}
+
 /// Matches `validateKeyToPath`.
 pub(super) fn key_to_path(errors: &mut Vec<FieldError>, item: &Value, at: &str) {
     require(errors, item, at, "key");
     require(errors, item, at, "path");
     local_unreserved(errors, text(item, "path"), &format!("{at}.path"));
     file_mode(errors, item, at, "mode");
+    file_user(errors, item, at, "user");
 }
 
 /// Matches `validation.IsConfigMapKey`.

@@ -11,7 +11,7 @@ use apimachinery::quoting::quote;
 use serde_json::Value;
 
 use super::env;
-use super::paths::{file_mode, key_to_path, local_unreserved};
+use super::paths::{file_mode, file_user, key_to_path, local_unreserved};
 use super::selectors;
 use crate::kinds::fields::{
     dns_label_errors, each_message, forbidden, go_json, invalid, invalid_as, list, not_supported_text, number, require,
@@ -26,6 +26,7 @@ pub(super) const ANNOTATION_BYTES: usize = 256 << 10;
 
 pub(super) fn downward_api(source: &Value, at: &str, errors: &mut Vec<FieldError>) {
     file_mode(errors, source, at, "defaultMode");
+    file_user(errors, source, at, "defaultUser");
     for file in list(source, "items") {
         downward_file(file, at, errors);
     }
@@ -47,6 +48,7 @@ fn downward_file(file: &Value, at: &str, errors: &mut Vec<FieldError>) {
         env::resource_ref(resource, true, &format!("{at}.resourceFieldRef"), errors);
     }
     file_mode(errors, file, at, "mode");
+    file_user(errors, file, at, "user");
 }
 
 /// The paths of the files of one volume, each of which may occur once.
@@ -66,6 +68,7 @@ impl<'a> Paths<'a> {
 
 pub(super) fn validate(source: &Value, at: &str, errors: &mut Vec<FieldError>) {
     file_mode(errors, source, at, "defaultMode");
+    file_user(errors, source, at, "defaultUser");
     let mut paths = Paths { seen: BTreeSet::new(), at };
     for (index, one) in list(source, "sources").iter().enumerate() {
         let path = format!("{at}.sources[{index}]");
@@ -118,6 +121,7 @@ fn service_account_token(token: &Value, path: &str, volume: &str, errors: &mut V
     }
     require(errors, token, volume, "path");
     local_unreserved(errors, text(token, "path"), &format!("{volume}.path"));
+    file_user(errors, token, &format!("{path}.serviceAccountToken"), "user");
 }
 
 fn cluster_trust_bundle<'a>(bundle: &'a Value, at: &str, paths: &mut Paths<'a>, errors: &mut Vec<FieldError>) {
@@ -128,12 +132,13 @@ fn cluster_trust_bundle<'a>(bundle: &'a Value, at: &str, paths: &mut Paths<'a>, 
     match (bundle["name"].as_str(), bundle["signerName"].as_str()) {
         (Some(name), Some(signer)) => {
             let shown = format!(
-                "{{\"Name\":{},\"SignerName\":{},\"LabelSelector\":{},\"Optional\":{},\"Path\":{},\"User\":null}}",
+                "{{\"Name\":{},\"SignerName\":{},\"LabelSelector\":{},\"Optional\":{},\"Path\":{},\"User\":{}}}",
                 go_json(&name.into()),
                 go_json(&signer.into()),
                 selector_json(selector),
                 bundle["optional"],
                 go_json(&bundle["path"]),
+                bundle["user"],
             );
             errors.push(invalid_as(at, &shown, "only one of name and signerName may be used"));
         }
@@ -161,6 +166,7 @@ fn cluster_trust_bundle<'a>(bundle: &'a Value, at: &str, paths: &mut Paths<'a>, 
         (None, None) => errors.push(required(at, "either name or signerName must be specified")),
     }
     require(errors, bundle, at, "path");
+    file_user(errors, bundle, at, "user");
     let path = text(bundle, "path");
     local_unreserved(errors, path, &format!("{at}.path"));
     paths.insert(path, path, errors);
@@ -215,6 +221,7 @@ fn pod_certificate<'a>(certificate: &'a Value, at: &str, paths: &mut Paths<'a>, 
     let signer = text(certificate, "signerName");
     signer_name(signer, &format!("{at}.signerName"), errors);
     user_annotations(&certificate["userAnnotations"], &format!("{at}.userAnnotations"), errors);
+    file_user(errors, certificate, at, "user");
     let key_type = text(certificate, "keyType");
     if !KEY_TYPES.contains(&key_type) {
         errors.push(not_supported_text(format!("{at}.keyType"), key_type, &KEY_TYPES));

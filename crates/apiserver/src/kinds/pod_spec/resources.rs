@@ -69,21 +69,21 @@ fn entries<'a>(resources: &'a Value, list: &str) -> impl Iterator<Item = (&'a St
 fn validate(resources: &Value, rule: Rule, claims: &BTreeSet<&str>, path: &str, errors: &mut Vec<FieldError>) {
     let (mut has_cpu_or_memory, mut has_huge) = (false, false);
     for list in ["limits", "requests"] {
-        for (name, shown, amount) in entries(resources, list) {
+        for (name, shown, mut amount) in entries(resources, list) {
             let field = format!("{path}.{list}[{name}]");
             rule(name, &field, errors);
-            if amount.milli < 0 {
+            if amount.sign().is_lt() {
                 errors.push(invalid(field.as_str(), shown, "must be greater than or equal to 0"));
             }
-            if (COUNTED.contains(&name.as_str()) || is_extended(name)) && amount.milli % 1000 != 0 {
+            if (COUNTED.contains(&name.as_str()) || is_extended(name)) && !amount.is_whole() {
                 errors.push(invalid(field.as_str(), shown, "must be an integer"));
             }
             if list == "requests" {
-                request_of(resources, name, shown, amount, path, errors);
+                request_of(resources, name, shown, &mut amount, path, errors);
             }
             if let Some(size) = name.strip_prefix(HUGE) {
                 has_huge = true;
-                if !is_multiple(amount, size) {
+                if !is_multiple(&amount, size) {
                     let detail = format!("{shown} is not positive integer multiple of {name}");
                     errors.push(invalid(field, shown, &detail));
                 }
@@ -97,16 +97,26 @@ fn validate(resources: &Value, rule: Rule, claims: &BTreeSet<&str>, path: &str, 
     claim_names(list(resources, "claims"), claims, &format!("{path}.claims"), errors);
 }
 
-/// Compares a request with its limit.
-fn request_of(resources: &Value, name: &str, shown: &str, amount: Quantity, path: &str, errors: &mut Vec<FieldError>) {
+/// Compares a request with its limit. The comparison with a long number makes it one.
+fn request_of(
+    resources: &Value,
+    name: &str,
+    shown: &str,
+    amount: &mut Quantity,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let limit = resources["limits"][name].as_str().and_then(|limit| Some((limit, quantity::parse(limit)?)));
+    if let Some((_, most)) = &limit {
+        amount.lengthen_beside(most);
+    }
     let may_exceed = is_native(name) && !name.starts_with(HUGE);
     match limit {
-        Some((limit, most)) if amount.milli != most.milli && !may_exceed => {
+        Some((limit, most)) if amount.compare(&most).is_ne() && !may_exceed => {
             let detail = format!("must be equal to {name} limit of {limit}");
             errors.push(invalid(format!("{path}.requests"), shown, &detail));
         }
-        Some((limit, most)) if amount.milli > most.milli => {
+        Some((limit, most)) if amount.exceeds(&most) => {
             let detail = format!("must be less than or equal to {name} limit of {limit}");
             errors.push(invalid(format!("{path}.requests"), shown, &detail));
         }
@@ -118,13 +128,8 @@ fn request_of(resources: &Value, name: &str, shown: &str, amount: Quantity, path
 }
 
 /// Whether an amount is a multiple of the size of a page.
-fn is_multiple(amount: Quantity, size: &str) -> bool {
-    let Some(size) = quantity::parse(size).filter(|size| size.milli > 0 && size.milli % 1000 == 0) else {
-        return false;
-    };
-    // Go rounds an amount up.
-    let units = amount.milli.div_euclid(1000) + i128::from(amount.milli.rem_euclid(1000) > 0);
-    units % (size.milli / 1000) == 0
+fn is_multiple(amount: &Quantity, size: &str) -> bool {
+    quantity::parse(size).is_some_and(|size| amount.is_multiple_of(&size))
 }
 
 fn is_native(name: &str) -> bool {
@@ -227,7 +232,7 @@ pub(super) fn of_pod(spec: &Value, claims: &BTreeSet<&str>, path: &str, errors: 
         for (name, sum) in aggregate(spec, list) {
             let Some(shown) = resources[list][name].as_str() else { continue };
             let is_judged = list == "requests" || name.starts_with(HUGE);
-            if is_judged && quantity::parse(shown).is_some_and(|of_pod| sum.milli > of_pod.milli) {
+            if is_judged && quantity::parse(shown).is_some_and(|of_pod| sum.exceeds(&of_pod)) {
                 let detail = format!("must be greater than or equal to aggregate container {list} of {}", sum.text());
                 errors.push(invalid(format!("{path}.{list}[{name}]"), shown, &detail));
             }
@@ -236,7 +241,7 @@ pub(super) fn of_pod(spec: &Value, claims: &BTreeSet<&str>, path: &str, errors: 
     for (index, container) in list(spec, "containers").iter().enumerate() {
         for (name, shown, limit) in entries(&container["resources"], "limits") {
             let Some(most) = resources["limits"][name].as_str() else { continue };
-            if quantity::parse(most).is_some_and(|most| limit.milli > most.milli) {
+            if quantity::parse(most).is_some_and(|most| limit.exceeds(&most)) {
                 let field = format!("{path}.containers[{index}][{name}].limits");
                 errors.push(invalid(field, shown, &format!("must be less than or equal to pod limits of {most}")));
             }
@@ -249,14 +254,14 @@ fn aggregate<'a>(spec: &'a Value, list: &str) -> BTreeMap<&'a str, Quantity> {
     type Sum<'a> = BTreeMap<&'a str, Quantity>;
     fn add<'a>(sum: &mut Sum<'a>, more: &Sum<'a>) {
         for (name, amount) in more {
-            sum.entry(*name).and_modify(|sum| *sum = sum.plus(*amount)).or_insert(*amount);
+            sum.entry(*name).and_modify(|sum| *sum = sum.plus(amount)).or_insert_with(|| amount.clone());
         }
     }
     fn raise<'a>(most: &mut Sum<'a>, other: &Sum<'a>) {
         for (name, amount) in other {
-            let known = most.entry(*name).or_insert(*amount);
-            if amount.milli > known.milli {
-                *known = *amount;
+            let known = most.entry(*name).or_insert_with(|| amount.clone());
+            if amount.exceeds(known) {
+                known.clone_from(amount);
             }
         }
     }

@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::containers::pull_policy;
-use super::paths::{file_mode, key_to_path, local_descending, no_backsteps};
+use super::paths::{file_mode, file_user, key_to_path, local_descending, no_backsteps};
 use crate::kinds::fields::{
     each_message, forbidden, in_range, invalid, is_true, list, one_of_if_set, require, required, subdomain_errors,
     text, too_long,
@@ -28,7 +28,7 @@ static QUALIFIED_NAMES: LazyLock<[(&str, Option<Regex>); 3]> = LazyLock::new(|| 
 
 pub(super) fn empty_dir(source: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let limit = source["sizeLimit"].as_str().and_then(quantity::parse);
-    if limit.is_some_and(|limit| limit.milli < 0) {
+    if limit.is_some_and(|limit| limit.sign().is_lt()) {
         errors.push(forbidden(format!("{at}.sizeLimit"), "SizeLimit field must be a valid resource quantity"));
     }
 }
@@ -62,6 +62,7 @@ pub(super) fn config_map(source: &Value, at: &str, errors: &mut Vec<FieldError>)
 
 fn files(source: &Value, at: &str, errors: &mut Vec<FieldError>) {
     file_mode(errors, source, at, "defaultMode");
+    file_user(errors, source, at, "defaultUser");
     for (index, item) in list(source, "items").iter().enumerate() {
         key_to_path(errors, item, &format!("{at}.items[{index}]"));
     }

@@ -158,7 +158,7 @@ fn of_volumes(spec: &Value, path: &str, told: &mut Told) {
 fn fractions(amounts: &Value, names: &[&str], path: &str, told: &mut Told) {
     for name in names {
         let Some(shown) = amounts[*name].as_str() else { continue };
-        if quantity::parse(shown).is_some_and(|amount| amount.milli % 1000 != 0) {
+        if quantity::parse(shown).is_some_and(|amount| !amount.is_whole()) {
             let message = format!("fractional byte value {} is invalid, must be an integer", quote(shown));
             told.about(&format!("{path}[{name}]"), &message);
         }
