@@ -33,9 +33,11 @@ const USAGE: &str =
        cronjob-controller next SCHEDULE     the next runs of a schedule, or of a CronJob, by NAME
        cronjob-controller trigger NAME      start a Job now
        cronjob-controller suspend NAME      start no Jobs until resume NAME
+       cronjob-controller freeze [flags]    start no Jobs in Namespaces until a time, or thaw
        cronjob-controller backfill NAME     start the Jobs of slots in the past
        cronjob-controller check -f FILE     what is wrong with manifests of CronJobs
-       cronjob-controller migrate check     what changes between the in-tree controller and this one
+       cronjob-controller migrate COMMAND   check what changes beside the in-tree controller; hand CronJobs over and back
+       cronjob-controller shadow [flags]    what this controller would have done beside the in-tree one
        cronjob-controller ui [flags]        a page in a browser: state, load and history of CronJobs
        cronjob-controller crd [flags]       the CustomResourceDefinitions, as YAML
        cronjob-controller completion SHELL  completions for bash, zsh, fish, powershell or elvish

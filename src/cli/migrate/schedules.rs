@@ -204,8 +204,8 @@ fn limits_differ(cron_job: &CronJob) -> Option<Finding> {
     };
     let (names, has) = (set.join(", "), if set.len() == 1 { "has" } else { "have" });
     let message = format!(
-        "Under the in-tree controller, {names} of {object} {has} no effect: concurrencyPolicy {concurrency} alone decides when a \
-         slot is due."
+        "Under the in-tree controller, {names} of {object} {has} no effect: concurrencyPolicy {concurrency} alone decides whether a \
+         due slot starts."
     );
     Some(Finding::new(Code::LimitsDiffer, object, message).changing_runs())
 }
