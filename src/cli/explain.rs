@@ -41,6 +41,7 @@ use crate::cli::next::cron_jobs::never_due;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 #[cfg(feature = "dev")]
 use crate::dev::view::{Condition, Tone};
+pub(super) use failing::LostRuns;
 pub use failing::NoSuccess;
 use held::first_of;
 pub(super) use held::{Resumed, Resumption, resumed, some_of};
@@ -124,6 +125,9 @@ pub struct Explanation {
     /// Whether what cannot be read is an annotation of its Namespace.
     #[serde(skip)]
     is_namespaces_fault: bool,
+    /// Whether a running Job is deleted once it is stuck, and not by Replace.
+    #[serde(skip)]
+    frees_stuck: bool,
     /// Whether a run that running Jobs block starts once they have ended.
     #[serde(skip)]
     starts_when_free: bool,
@@ -164,6 +168,12 @@ pub(crate) struct Active {
     /// Whether it only waits to be started.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaits_start: bool,
+    /// Whether it is being deleted.
+    #[serde(skip)]
+    deleting: bool,
+    /// The patch of the template because of which it waits.
+    #[serde(skip)]
+    patch: Option<&'static str>,
     /// Whether it runs, as far as is known, and since when, or what it waits for.
     #[serde(skip)]
     runs: bool,
@@ -247,6 +257,8 @@ impl<'a> Case<'a> {
             name: job.name.name.to_string(),
             since: at(job.began()),
             awaits_start: job.awaits_start(),
+            deleting: job.deleting,
+            patch: self.patch_of_template(job),
             runs: job.waits_for().is_none(),
             doing: self.doing(job),
             in_short: self.doing_in_short(job),
@@ -281,6 +293,7 @@ impl<'a> Case<'a> {
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
             passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
+            frees_stuck: self.frees_stuck() && !self.replaces(),
             starts_when_free: matches!(state, State::Blocked | State::RunStuck) && free.is_some(),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),

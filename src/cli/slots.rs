@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::CliError;
 use super::backfill::plan::kept_since;
 use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Case, Explanation, InCharge};
+use super::explain::{Case, Explanation, InCharge, LostRuns};
 use super::options::cluster::Since;
 use super::output::{MOMENT, Report, count, stretch};
 use super::restrictions::unread;
@@ -103,6 +103,9 @@ pub(crate) struct Judged {
     pub job: Option<String>,
     /// For how long the Job ran, or has run or waited until now, in seconds.
     pub took: Option<i64>,
+    /// Whether its Job is gone, and left no success.
+    #[serde(skip)]
+    pub is_lost: bool,
     /// How long after it was due its Job was created, if that still exists.
     #[serde(skip)]
     pub late: Option<TimeDelta>,
@@ -198,6 +201,8 @@ pub(crate) struct History<'a> {
     kept_since: Option<DateTime<Utc>>,
     /// The oldest slot that waits for other Jobs to end.
     waits_from: Option<DateTime<Utc>>,
+    /// Which runs had no success whose Jobs are gone.
+    lost: Option<LostRuns<'a>>,
 }
 
 impl<'a> History<'a> {
@@ -209,7 +214,8 @@ impl<'a> History<'a> {
         let kept_since = kept_since(cron_job, children);
         let traces = Traces::of(known, now);
         let waits_from = case.slots_that_wait(explanation.by_schedule).first().copied();
-        Self { known, case, traces, explanation, now, kept_since, waits_from }
+        let lost = case.lost_runs();
+        Self { known, case, traces, explanation, now, kept_since, waits_from, lost }
     }
 
     /// The newest slots that have come, the oldest first.
@@ -277,12 +283,19 @@ impl<'a> History<'a> {
                 run: Some(run),
                 job: Some(job.name.name.to_string()),
                 took: Some(job.ran_for(self.now).num_seconds()),
+                is_lost: false,
                 late: Some(delay),
                 reason: "none",
                 why: format!("{}{late}", self.case.outcome(Some(job))),
             };
         }
-        let (run, (fate, skip, why)) = match self.result_without_job(slot) {
+        let result = self.result_without_job(slot);
+        let is_lost = result.is_some_and(|(run, _)| run == RunResult::Gone) && self.is_lost(slot);
+        let (run, (fate, skip, why)) = match result {
+            Some(_) if is_lost => {
+                let why = "its Job no longer exists, and no success of it is known".to_owned();
+                (Some(RunResult::Gone), (Fate::Started, None, why))
+            }
             Some((run, why)) => (Some(run), (Fate::Started, None, why.to_owned())),
             None => (None, self.fate_of(slot)),
         };
@@ -292,7 +305,14 @@ impl<'a> History<'a> {
             (None, Fate::Frozen) => "frozen",
             (None, _) => "none",
         };
-        Judged { slot, fate, run, job: None, took: None, late: None, reason, why }
+        Judged { slot, fate, run, job: None, took: None, is_lost, late: None, reason, why }
+    }
+
+    /// Whether the run of a slot had no success, whose Job no longer exists.
+    fn is_lost(&self, slot: DateTime<Utc>) -> bool {
+        let cron_job = &self.known.facts.cron_job;
+        let name = || cron_job.controller_kind.child_name(&cron_job.name.name, slot);
+        self.lost.as_ref().is_some_and(|lost| lost.contains(cron_job.due(slot), &name()))
     }
 
     /// How the run of a slot ended whose Job no longer exists, if it is known that it had one.

@@ -76,7 +76,7 @@ pub struct Row {
     pub lateness: Option<Lateness>,
     /// How long the runs took that succeeded and whose Jobs still exist.
     pub durations: Option<Durations>,
-    /// How many Jobs have failed since the last one that succeeded, of those that still exist.
+    /// How many runs have failed since the last one that succeeded, of those whose Jobs or Events still exist.
     pub failures: u64,
     /// Since when it has had no success, if it fails.
     pub no_success: Option<NoSuccess>,
@@ -369,7 +369,7 @@ impl Board {
             until: until(told.state, next.as_ref(), now).min(until(told.by_schedule, next.as_ref(), now)),
             words: words::of(cron_job, self.zone),
             never_succeeded: has_ended && stats.last_success.is_none(),
-            failures: stats.failures_in_a_row,
+            failures: case.known_failures() as u64,
             no_success: told.no_success,
             lateness: lateness(cron_job, &children),
             durations: Durations::of(&children, now),

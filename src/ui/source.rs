@@ -31,7 +31,7 @@ use crate::cli::check::sources::{self, Read};
 use crate::cli::cluster::Known;
 use crate::cli::explain::lease::ControllerLease;
 use crate::cli::explain::lease::Leases;
-use crate::cli::explain::read::{Said, ended_runs, lease_at, lease_of, list, list_leases};
+use crate::cli::explain::read::{Said, lease_at, lease_of, list, list_leases, told_runs};
 use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge, leases_unread};
 use crate::cli::next::manifests;
@@ -283,13 +283,13 @@ impl Source {
         drop(leases);
         let namespace_unread = self.restrictions.read().unread.clone();
         let events: Vec<Said> = said(&|_| true);
-        let ended = ended_runs(&events);
+        let told = told_runs(&events);
         let facts = Facts {
             cron_job: Arc::clone(&cron_job),
             in_charge,
             jobs,
             warnings,
-            ended,
+            told,
             lease,
             leases_unread: None,
             namespace_unread,

@@ -56,7 +56,7 @@ impl Case<'_> {
     }
 
     /// How many slots wait while a run blocks them. With a backlog of none, the newest one does for a minute.
-    pub(super) fn most_that_wait(&self) -> usize {
+    pub(in crate::cli) fn most_that_wait(&self) -> usize {
         self.cron_job.limits().backlog.unwrap_or(1).max(1)
     }
 

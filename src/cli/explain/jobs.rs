@@ -5,9 +5,29 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::{Case, LATE_AFTER};
 use crate::api::batch_v1::{FinishedCondition, Job, WaitsFor};
 use crate::cli::output::stretch;
+
+/// The patches of a template whose Jobs wait.
+pub(super) const UNSUSPENDED: &str = r#"{"spec":{"jobTemplate":{"spec":{"suspend":false}}}}"#;
+const PARALLEL: &str = r#"{"spec":{"jobTemplate":{"spec":{"parallelism":1}}}}"#;
+
+#[derive(Deserialize)]
+struct Template {
+    spec: TemplateSpec,
+}
+
+/// The fields because of which a Job waits.
+#[derive(Deserialize)]
+struct TemplateSpec {
+    #[serde(default)]
+    suspend: Option<bool>,
+    #[serde(default)]
+    parallelism: Option<i64>,
+}
 
 impl Case<'_> {
     /// What became of a Job; `None` is one that is gone.
@@ -27,6 +47,7 @@ impl Case<'_> {
     pub(super) fn doing(&self, job: &Job) -> String {
         let age = stretch(self.now - job.creation_timestamp);
         match job.waits_for() {
+            None if job.deleting => format!("is {age} old and being deleted"),
             None => format!("has been running for {}", stretch(self.now - job.began())),
             Some(WaitsFor::Start) => format!("exists, and the {} has not started it for {age}", self.starter()),
             Some(waits_for) => format!("is {age} old and waits {}", words(waits_for)),
@@ -37,9 +58,21 @@ impl Case<'_> {
     pub(super) fn doing_in_short(&self, job: &Job) -> String {
         let age = stretch(self.now - job.creation_timestamp);
         match job.waits_for() {
+            None if job.deleting => format!("{age} old, being deleted"),
             None => format!("for {}", stretch(self.now - job.began())),
             Some(WaitsFor::Start) => format!("not started for {age}"),
             Some(waits_for) => format!("{age} old, waits {}", words(waits_for)),
+        }
+    }
+
+    /// The patch of the CronJob that changes what in its template keeps this Job, and each that follows it, from running.
+    pub(super) fn patch_of_template(&self, job: &Job) -> Option<&'static str> {
+        let waits_for = job.waits_for().filter(|_| self.noun() == "Job")?;
+        let template: Template = serde_json::from_str(self.cron_job.spec.job_template.text()?).ok()?;
+        match waits_for {
+            WaitsFor::Resumption if template.spec.suspend == Some(true) => Some(UNSUSPENDED),
+            WaitsFor::Parallelism if template.spec.parallelism == Some(0) => Some(PARALLEL),
+            _ => None,
         }
     }
 

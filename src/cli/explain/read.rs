@@ -49,8 +49,8 @@ pub struct Facts {
     pub jobs: Vec<Arc<Job>>,
     /// The Warnings about it, newest first, or why they could not be read.
     pub warnings: Result<Vec<Said>, String>,
-    /// The runs that ended as Events say, newest first.
-    pub ended: Vec<EndedRun>,
+    /// What Events tell of its Jobs, newest first.
+    pub told: Vec<ToldRun>,
     /// The lease of its controller; `None` if there is none or it could not be read.
     pub lease: Option<ControllerLease>,
     /// Why the leases could not be read.
@@ -69,7 +69,7 @@ impl Facts {
             in_charge,
             jobs,
             warnings: Ok(Vec::new()),
-            ended: Vec::new(),
+            told: Vec::new(),
             lease: None,
             leases_unread: None,
             namespace_unread: None,
@@ -182,25 +182,44 @@ impl Said {
     }
 }
 
-/// A run that ended, as an Event says.
+/// What an Event says of a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedRun {
-    /// The name of its Job.
+pub struct ToldRun {
+    /// The name of the Job.
     pub job: String,
-    /// How.
-    pub end: FinishedCondition,
-    /// When a controller saw it.
+    /// What happened to it.
+    pub what: Told,
+    /// When a controller did or saw it.
     pub at: DateTime<Utc>,
 }
 
-/// The runs that ended as these Events say, in their order.
-pub(crate) fn ended_runs(events: &[Said]) -> Vec<EndedRun> {
-    let said = events.iter().filter(|said| said.reason == "SawCompletedJob");
+/// What happened to a Job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A controller created it.
+    Created,
+    /// It ended.
+    Ended(FinishedCondition),
+    /// A controller deleted it, whether or not it had ended.
+    Deleted,
+    /// It was gone before a controller saw it end.
+    Missing,
+}
+
+/// What these Events tell of Jobs, in their order.
+pub(crate) fn told_runs(events: &[Said]) -> Vec<ToldRun> {
     let read = |said: &Said| {
-        let (job, end) = end_of(&said.message)?;
-        Some(EndedRun { job: job.to_owned(), end, at: said.time })
+        let last_word = || Some(said.message.rsplit_once(' ')?.1);
+        let (job, what) = match said.reason.as_str() {
+            "SawCompletedJob" => end_of(&said.message).map(|(job, end)| (job, Told::Ended(end)))?,
+            "SuccessfulCreate" => (last_word()?, Told::Created),
+            "SuccessfulDelete" => (last_word()?, Told::Deleted),
+            "MissingJob" => (last_word()?, Told::Missing),
+            _ => return None,
+        };
+        Some(ToldRun { job: job.to_owned(), what, at: said.time })
     };
-    said.filter_map(read).collect()
+    events.iter().filter_map(read).collect()
 }
 
 /// The Job of which an Event says that it ended, and how: `Saw completed job: NAME, condition: Complete`.
@@ -336,10 +355,10 @@ pub async fn read(
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
     let about = format!("&fieldSelector=involvedObject.uid={}", cron_job.uid);
     let events = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
-    let (ended, warnings) = match events {
+    let (told, warnings) = match events {
         Ok(events) => {
             let (all, warnings) = cluster::by_object(events).remove(&cron_job.uid).unwrap_or_default();
-            (ended_runs(&all), Ok(warnings))
+            (told_runs(&all), Ok(warnings))
         }
         Err(error) => (Vec::new(), Err(error.to_string())),
     };
@@ -351,7 +370,7 @@ pub async fn read(
     let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
     let namespace_unread = restrictions.unread;
     let edited = slots_edited(&text);
-    Ok(Facts { cron_job, in_charge, jobs, warnings, ended, lease, leases_unread, namespace_unread, edited })
+    Ok(Facts { cron_job, in_charge, jobs, warnings, told, lease, leases_unread, namespace_unread, edited })
 }
 
 /// Which controller runs the CronJob, just decoded from `json`, and its lease. Afterwards it reads as that controller reads it.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::jobs::UNSUSPENDED;
 use super::{Explanation, State};
 use crate::options::PROGRAM;
 use crate::terminal::shell_word;
@@ -30,6 +31,13 @@ pub struct Shell {
 }
 
 const NO_TIME_TO_START: &str = "It runs when spec.startingDeadlineSeconds leaves it time to start.";
+
+const LET_IT_RUN: &str = "A run ends if it may run for longer: raise the annotation cronjob-controller.dev/stuck-after, or leave its \"delete\" out.";
+const LET_IT_END: &str =
+    "A run ends if the next one waits for it: set concurrencyPolicy to Forbid, or run it less often.";
+const SUSPENDED: &str = "Each Job is created suspended, as the template says, and waits until something resumes it, as a queue does. If \
+     nothing does, this lets the next ones run. Delete those that exist.";
+const NOT_PARALLEL: &str = "Each Job waits, because spec.parallelism of the template is 0. This lets the next ones run. Delete those that exist.";
 
 /// What ends that the annotations of a Namespace cannot be read.
 fn edit_of_namespace(namespace: &str) -> (String, String) {
@@ -66,7 +74,8 @@ impl Explanation {
             Some((what.to_owned(), command)).filter(|_| self.resource == "cronjob")
         };
         let end = |what: &str| Some((what.to_owned(), format!("kubectl delete {noun} {place} {}", active.as_ref()?)));
-        let (what, command) = match self.state {
+        let of_job = self.of_the_job(&noun, &place, &name);
+        let (what, command) = of_job.or_else(|| match self.state {
             State::Waiting | State::Starting | State::BeingDeleted => None,
             State::Suspended => {
                 Some(("It goes on when it is resumed.".to_owned(), format!("{program} resume {place} {name}")))
@@ -87,9 +96,8 @@ impl Explanation {
             }
             State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
             State::Paused => run("It goes on when a run succeeds. Once the cause is mended, start one now."),
-            State::NeverEnds => {
-                edit("A run ends if the next one waits for it: set concurrencyPolicy to Forbid, or run it less often.")
-            }
+            State::NeverEnds if self.frees_stuck => edit(LET_IT_RUN),
+            State::NeverEnds => edit(LET_IT_END),
             State::PilesUp => edit(
                 "The pile ends if a run waits for those before it: set concurrencyPolicy to Forbid, or the annotation \
                  cronjob-controller.dev/max-concurrent, or run it less often.",
@@ -119,8 +127,25 @@ impl Explanation {
                 let (_, command) = self.why_overdue(&place);
                 Some(("The next run starts as usual. See what kept the last ones from starting.".to_owned(), command))
             }
-        }?;
+        })?;
         Some(Remedy { what, command: format!("{command}{flags}") })
+    }
+
+    /// What ends a state that the oldest running Job causes, if to delete that does not: its template keeps each from running, or it is
+    /// being deleted.
+    fn of_the_job(&self, noun: &str, place: &str, name: &str) -> Option<(String, String)> {
+        let job = self.active.first()?;
+        let is_blocked = matches!(self.state, State::Blocked | State::RunStuck);
+        if let Some(patch) = job.patch.filter(|_| is_blocked || matches!(self.state, State::NeverEnds | State::PilesUp))
+        {
+            let what = if patch == UNSUSPENDED { SUSPENDED } else { NOT_PARALLEL };
+            let command =
+                format!("kubectl patch {} {place} {name} --type=merge -p {}", self.resource, shell_word(patch));
+            return Some((what.to_owned(), command));
+        }
+        let what = "That Job is being deleted, and exists until its finalizers are removed. See which it has.";
+        let job = shell_word(&Some(job).filter(|job| is_blocked && job.deleting)?.name);
+        Some((what.to_owned(), format!("kubectl get {noun} {place} {job} -o jsonpath='{{.metadata.finalizers}}'")))
     }
 
     /// What shows why a run is overdue: its controller's lease if no controller holds it, else what the API server refuses.
@@ -140,8 +165,11 @@ impl Explanation {
         if let Some(logs) = self.failure.as_ref().and_then(|failure| failure.logs()) {
             return Some(format!("{logs}{flags}"));
         }
-        let job = self.last_failed_job.as_ref().or_else(|| self.active.first().map(|active| &active.name));
-        let job = job.or_else(|| self.last_run.as_ref().filter(|run| run.exists).map(|run| &run.job))?;
+        // One that waits has no Pods.
+        let runs = self.active.iter().find(|active| active.runs).map(|active| &active.name);
+        let waits = |job: &String| self.active.iter().any(|active| active.name == *job && !active.runs);
+        let last = || self.last_run.as_ref().filter(|run| run.exists && !waits(&run.job)).map(|run| &run.job);
+        let job = self.last_failed_job.as_ref().or(runs).or_else(last)?;
         let of = shell_word(&format!("{}/{job}", self.noun.to_ascii_lowercase()));
         Some(format!("kubectl logs -n {} {of} --all-containers{flags}", shell_word(&self.namespace)))
     }

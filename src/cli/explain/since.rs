@@ -30,7 +30,11 @@ impl Explanation {
             }
             (State::PilesUp, _, Some(active)) => {
                 let jobs = count(self.active.len(), self.noun);
-                let verb = if self.active.iter().all(|active| active.runs) { "running" } else { "not ended" };
+                let verb = if self.active.iter().all(|active| active.runs && !active.deleting) {
+                    "running"
+                } else {
+                    "not ended"
+                };
                 Some(format!("{jobs} {verb}, {} {}", active.name, active.in_short))
             }
             _ => None,

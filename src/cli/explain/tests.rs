@@ -311,7 +311,7 @@ fn policies_that_hold_a_run_are_explained() {
             vec![job(today, "cj", Some("Failed"))],
             NOW,
             State::Paused,
-            "No success yet, at least 1 failed run (21 slots). It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
+            "No success yet (21 slots, 1 failed run still known). It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
              also one made with kubectl create job --from, or when the failed ones are deleted.",
             Some("starts nothing"),
         ),
@@ -665,7 +665,7 @@ fn next_run_is_described_with_its_effect() {
             vec![job(today, "cj", Some("Failed"))],
             NOW,
             State::Failing,
-            "No success yet, at least 1 failed run (21 slots): the last run failed, Job nightly-29921880. It waits for the next run.",
+            "No success yet (21 slots, 1 failed run still known): the last run failed, Job nightly-29921880. It waits for the next run.",
             Some("starts Job nightly-29923320"),
         ),
         (
@@ -674,7 +674,7 @@ fn next_run_is_described_with_its_effect() {
             vec![job(today, "cj", None), job("2026-11-21T02:00:00Z", "cj", Some("Failed"))],
             NOW,
             State::Failing,
-            "No success yet, at least 1 failed run (21 slots): the last run that ended failed, Job nightly-29920440. It waits for the \
+            "No success yet (21 slots, 1 failed run still known): the last run that ended failed, Job nightly-29920440. It waits for the \
              next run.",
             Some("starts Job nightly-29923320, beside nightly-29921880 if it still runs"),
         ),
@@ -831,7 +831,7 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
             None,
             State::Failing,
             format!(
-                "No success yet, at least 1 failed run (more than 1000 slots): the last run failed, Job {}. {starting}",
+                "No success yet (more than 1000 slots, 1 failed run still known): the last run failed, Job {}. {starting}",
                 name_of(before)
             ),
         ),
@@ -1281,21 +1281,21 @@ fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
             minutely(&success),
             [failed(55..60), vec![now_running()]].concat(),
             State::Failing,
-            format!("{since}, at least 5 failed runs (30 slots): the last run that ended failed, Job nightly-29922359."),
+            format!("{since} (30 slots, 5 failed runs still known): the last run that ended failed, Job nightly-29922359."),
         ),
         (
             "of which one is kept",
             minutely(&success),
             [failed(59..60), vec![now_running()]].concat(),
             State::Failing,
-            format!("{since}, at least 1 failed run (30 slots): the last run that ended failed, Job nightly-29922359."),
+            format!("{since} (30 slots, 1 failed run still known): the last run that ended failed, Job nightly-29922359."),
         ),
         (
             "and the next one is about to start",
             minutely(&starting),
             failed(59..60),
             State::Failing,
-            format!("{since}, at least 1 failed run (29 slots): the last run failed, Job nightly-29922359."),
+            format!("{since} (29 slots, 1 failed run still known): the last run failed, Job nightly-29922359."),
         ),
         (
             "none is kept, and the record of the last failure tells",
@@ -1360,7 +1360,13 @@ type Waits<'a> = (&'a str, Value, &'a str, &'a str);
 fn job_that_does_not_run_is_told_by_what_it_waits_for() {
     let today = "2026-11-22T02:00:00Z";
     let started = || json!({"startTime": today});
-    let rows: [Waits<'_>; 9] = [
+    let rows: [Waits<'_>; 10] = [
+        (
+            "being deleted",
+            json!({"metadata": {"deletionTimestamp": "2026-11-22T09:00:00Z"}, "status": started()}),
+            "is 8h00m old and being deleted",
+            "Deleting: 8h00m old, being deleted",
+        ),
         (
             "suspended before its start",
             json!({"spec": {"suspend": true}}),
@@ -1448,7 +1454,7 @@ fn job_that_does_not_run_is_told_by_what_it_waits_for() {
         let (label, text) = line.split_once(' ').unwrap();
         let is_line = |shown: &&String| shown.starts_with(label) && shown.ends_with(&format!("{name}, {text}"));
         assert_eq!(lines.iter().filter(is_line).count(), 1, "{sentence}: {lines:#?}");
-        let still = if doing.contains(" old and ") { "has not ended" } else { "still runs" };
+        let still = if doing.contains(" old and waits") { "has not ended" } else { "still runs" };
         assert_eq!(told.next_run.as_ref().unwrap().effect, format!("waits if Job {name} {still}"), "{sentence}");
         // Nothing else says that it runs.
         let text = explained(&replace, vec![job], NOW).lines().join("\n");
@@ -1571,7 +1577,8 @@ fn only_a_run_that_still_starts_is_late() {
 fn each_state_that_needs_attention_names_one_command() {
     let today = "2026-11-22T02:00:00Z";
     let forbid = json!({"spec": {"concurrencyPolicy": "Forbid", "schedule": "0 * * * *"}, "status": {"lastScheduleTime": today, "active": [active(today)]}});
-    let forbid_every_hour = forbid.clone();
+    let (forbid_every_hour, waiting, going) = (forbid.clone(), forbid.clone(), forbid.clone());
+    let deleting = Arc::new(Job { deleting: true, ..Job::clone(&job(today, "cj", None)) });
     let unstarted = Arc::new(Job { start_time: None, ..Job::clone(&job(today, "cj", None)) });
     let rows: Vec<Told<'_, Option<&str>>> = vec![
         ("waits", json!({}), vec![job(today, "cj", Some("Complete"))], State::Waiting, None),
@@ -1588,6 +1595,13 @@ fn each_state_that_needs_attention_names_one_command() {
             vec![job(today, "cj", None)],
             State::Blocked,
             Some("kubectl delete job -n shop nightly-29921880"),
+        ),
+        (
+            "blocked by one that is being deleted",
+            going,
+            vec![deleting],
+            State::Blocked,
+            Some("kubectl get job -n shop nightly-29921880 -o jsonpath='{.metadata.finalizers}'"),
         ),
         (
             "blocked, and the run that is due starts no more",
@@ -1629,6 +1643,35 @@ fn each_state_that_needs_attention_names_one_command() {
         let told = explained(&change, jobs, "2026-11-22T10:00:30Z");
         let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
         assert_eq!((told.state, remedy.as_deref()), (state, command), "{sentence}");
+    }
+    let templates = [
+        (
+            "parallelism",
+            json!(0),
+            Some(
+                "kubectl patch cronjob -n shop nightly --type=merge -p '{\"spec\":{\"jobTemplate\":{\"spec\":{\"parallelism\":1}}}}'",
+            ),
+        ),
+        (
+            "suspend",
+            json!(true),
+            Some(
+                "kubectl patch cronjob -n shop nightly --type=merge -p '{\"spec\":{\"jobTemplate\":{\"spec\":{\"suspend\":false}}}}'",
+            ),
+        ),
+        ("completions", json!(1), Some("kubectl delete job -n shop nightly-29921880")),
+    ];
+    for (field, value, command) in templates {
+        let change = merged(waiting.clone(), &json!({"spec": {"jobTemplate": {"spec": { field: value }}}}));
+        let held = Job {
+            suspended: field != "parallelism",
+            parallelism_is_zero: field == "parallelism",
+            ..Job::clone(&job(today, "cj", None))
+        };
+        let told = explained(&change, vec![Arc::new(held)], "2026-11-22T10:00:30Z");
+        let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
+        assert_eq!((told.state, remedy.as_deref()), (State::Blocked, command), "{field}");
+        assert_eq!(told.logs(""), None, "a Job that waits has no Pods: {field}");
     }
     let hostile = json!({"metadata": {"name": "a; rm -rf /"}, "spec": {"schedule": "x"}});
     let remedy = explained(&hostile, vec![], NOW).remedy("kubectl cronjob", " --context=a").unwrap();
@@ -1752,7 +1795,7 @@ fn slots_of_a_freeze_count_among_those_without_a_success() {
     restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
     let cron_job = restrictions.applied(cron_job(&change), InCharge::Own);
     let told = explain(&Facts::of(cron_job, InCharge::Own, vec![failed]), Zone::UTC, instant(NOW));
-    assert!(told.why.starts_with("No success for 3d07h, at least 1 failed run (3 slots): "), "{}", told.why);
+    assert!(told.why.starts_with("No success for 3d07h (3 slots, 1 failed run still known): "), "{}", told.why);
 }
 
 /// Its history is deleted at once, and Events tell how the runs ended.
@@ -1778,16 +1821,176 @@ fn runs_that_failed_and_whose_jobs_are_gone_count_by_their_events() {
         ("nothing is said", vec![], State::Waiting, 0),
     ];
     for (sentence, events, state, failures) in rows {
-        let facts = Facts { ended: read::ended_runs(&events), ..facts(&change, vec![]) };
+        let facts = Facts { told: read::told_runs(&events), ..facts(&change, vec![]) };
         let told = explain(&facts, Zone::UTC, instant("2026-11-22T09:30:00Z"));
         assert_eq!(told.state, state, "{sentence}: {}", told.why);
         if state == State::Failing {
             let want = format!(
-                "No success for 4h29m, at least {failures} failed runs (4 slots): a run failed, and its Job is gone"
+                "No success for 4h29m (4 slots, {failures} failed runs still known): a run failed, and its Job is gone"
             );
             assert!(told.why.starts_with(&want), "{sentence}: {}", told.why);
         }
     }
+}
+
+/// Every minute, at ten o'clock and five seconds; of nine o'clock. A case, a change, the Jobs and the Events.
+type Lost<'a> = (&'a str, Value, Vec<Arc<Job>>, Vec<Said>, State, &'a str);
+
+/// Events of a minute after nine: the reason, the text before the name of the Job, and what follows it.
+fn event(minute: u32, second: u32, reason: &str, before: &str, after: &str) -> Said {
+    let name = name_of(&format!("2026-11-22T09:{minute:02}:00Z"));
+    Said {
+        time: instant(&format!("2026-11-22T09:{minute:02}:{second:02}Z")),
+        count: 1,
+        reason: reason.to_owned(),
+        message: format!("{before} {name}{after}"),
+    }
+}
+
+#[test]
+fn a_run_whose_job_is_gone_without_a_success_is_no_success_and_may_not_have_failed() {
+    let created = |minute| event(minute, 0, "SuccessfulCreate", "Created job", "");
+    let missing = |minute| event(minute, 30, "MissingJob", "Active job went missing:", "");
+    let deleted = |minute| event(minute, 59, "SuccessfulDelete", "Deleted job", "");
+    let now_running = || job("2026-11-22T10:00:00Z", "cj", None);
+    let ten =
+        json!({"status": {"lastScheduleTime": "2026-11-22T10:00:00Z", "lastSuccessfulTime": "2026-11-22T09:30:10Z"}});
+    let last =
+        json!({"status": {"lastScheduleTime": "2026-11-22T09:59:00Z", "lastSuccessfulTime": "2026-11-22T09:30:10Z"}});
+    let none_kept = |change: &Value| merged(json!({"spec": {"failedJobsHistoryLimit": 0}}), change);
+    let ttl = |seconds: u32, change: &Value| {
+        merged(json!({"spec": {"jobTemplate": {"spec": {"ttlSecondsAfterFinished": seconds}}}}), change)
+    };
+    let policy = |policy: &str, change: &Value| merged(json!({"spec": {"concurrencyPolicy": policy}}), change);
+    let succeeded = |at: &str, change: &Value| merged(change.clone(), &json!({"status": {"lastSuccessfulTime": at}}));
+    let is_active = merged(last.clone(), &json!({"status": {"active": [active("2026-11-22T09:59:00Z")]}}));
+    let lost = "No success for 29m55s (29 slots): Job nightly-29922359 is gone, and no success of it is known.";
+    let earlier = "No success for 29m55s (30 slots): Job nightly-29922358 is gone, and no success of it is known.";
+    let fine = "It runs on schedule and waits for the next run.";
+    let (starting, replaced) =
+        ("The run of", "No run has ended for 29m55s (30 slots): each is deleted when the next one");
+    let rows: Vec<Lost<'_>> = vec![
+        ("no failed one is kept", none_kept(&last), vec![], vec![], State::Failing, lost),
+        (
+            "and one that succeeded before is",
+            none_kept(&last),
+            vec![ended_at("2026-11-22T09:30:00Z", "2026-11-22T09:30:10Z")],
+            vec![],
+            State::Failing,
+            lost,
+        ),
+        ("it may have been deleted by hand", last.clone(), vec![], vec![], State::Starting, starting),
+        ("it was", none_kept(&last), vec![], vec![missing(59)], State::Starting, starting),
+        ("it is active", none_kept(&is_active), vec![], vec![], State::Starting, starting),
+        ("a Job that fails expires", ttl(10, &last), vec![], vec![], State::Failing, lost),
+        ("it has not expired yet", ttl(3600, &last), vec![], vec![], State::Starting, starting),
+        (
+            "the clocks differ",
+            succeeded("2026-11-22T09:58:57Z", &none_kept(&last)),
+            vec![],
+            vec![],
+            State::Starting,
+            starting,
+        ),
+        (
+            "the next one runs, and an Event tells of the last",
+            none_kept(&ten),
+            vec![now_running()],
+            vec![created(58)],
+            State::Failing,
+            earlier,
+        ),
+        ("no Event does", none_kept(&ten), vec![now_running()], vec![], State::Waiting, fine),
+        (
+            "it succeeded",
+            succeeded("2026-11-22T09:58:30Z", &none_kept(&ten)),
+            vec![now_running()],
+            vec![created(58)],
+            State::Waiting,
+            fine,
+        ),
+        (
+            "Replace, and failed ones are kept",
+            policy("Replace", &ten),
+            vec![now_running()],
+            vec![created(58)],
+            State::NeverEnds,
+            replaced,
+        ),
+        (
+            "Replace, and none is: it failed, or the next one replaced it",
+            policy("Replace", &none_kept(&ten)),
+            vec![now_running()],
+            vec![deleted(59), created(58)],
+            State::Failing,
+            earlier,
+        ),
+        (
+            "Replace, and the one before the last succeeded",
+            policy("Replace", &succeeded("2026-11-22T09:58:30Z", &none_kept(&ten))),
+            vec![now_running()],
+            vec![created(59)],
+            State::Waiting,
+            fine,
+        ),
+        (
+            "Replace, and each that fails expires soon",
+            policy("Replace", &ttl(30, &ten)),
+            vec![now_running()],
+            vec![],
+            State::Waiting,
+            fine,
+        ),
+    ];
+    for (sentence, change, jobs, events, state, why) in rows {
+        let facts = Facts { told: read::told_runs(&events), ..facts(&minutely(&change), jobs) };
+        let told = explain(&facts, Zone::UTC, instant("2026-11-22T10:00:05Z"));
+        assert_eq!(told.state, state, "{sentence}: {}", told.why);
+        assert!(told.why.starts_with(why), "{sentence}: {}", told.why);
+    }
+}
+
+/// With `stuck-after` a run is deleted, which is no end. The last success was at 9:30.
+#[test]
+fn runs_that_are_all_deleted_as_stuck_never_end() {
+    let deleted = |minute| event(minute, 59, "SuccessfulDelete", "Deleted job", "");
+    let stuck = |value: &str, slot: &str| {
+        json!({
+            "metadata": {"annotations": {"cronjob-controller.dev/stuck-after": value}},
+            "spec": {"concurrencyPolicy": "Forbid"},
+            "status": {"lastScheduleTime": slot, "lastSuccessfulTime": "2026-11-22T09:30:10Z", "active": [active(slot)]},
+        })
+    };
+    let (now, before) = ("2026-11-22T10:00:00Z", "2026-11-22T09:59:00Z");
+    let rows = [
+        ("the next one just started", "2m, delete", now, vec![deleted(57)], State::NeverEnds),
+        ("it blocks a run", "2m, delete", before, vec![deleted(57)], State::NeverEnds),
+        ("none is known to have been deleted", "2m, delete", now, vec![], State::Waiting),
+        ("one was that ended", "2m, delete", now, vec![deleted(30)], State::Waiting),
+        ("they may run for longer", "20m, delete", now, vec![deleted(57)], State::Waiting),
+        ("it is only reported", "2m", now, vec![deleted(57)], State::Waiting),
+    ];
+    for (sentence, value, slot, events, state) in rows {
+        let facts = Facts {
+            told: read::told_runs(&events),
+            ..facts(&minutely(&stuck(value, slot)), vec![job(slot, "cj", None)])
+        };
+        let told = explain(&facts, Zone::UTC, instant("2026-11-22T10:00:05Z"));
+        assert_eq!(told.state, state, "{sentence}: {}", told.why);
+        if state == State::NeverEnds {
+            let words =
+                "slots): each is deleted when it is stuck (cronjob-controller.dev/stuck-after). Job nightly-299223";
+            assert!(told.why.starts_with("No run has ended for 29m55s (") && told.why.contains(words), "{}", told.why);
+            let remedy = told.remedy("p", "").unwrap();
+            assert!(remedy.what.contains("stuck-after"), "{sentence}: {}", remedy.what);
+        }
+    }
+}
+
+/// The Job of a slot that succeeded.
+fn ended_at(slot: &str, end: &str) -> Arc<Job> {
+    let end = Some(instant(end));
+    Arc::new(Job { completion_time: end, succeeded: true, ..Job::clone(&job(slot, "cj", Some("Complete"))) })
 }
 
 #[test]
@@ -1945,7 +2148,7 @@ fn what_is_not_fine_says_since_when() {
             "failing",
             json!({}),
             vec![job("2026-11-22T02:00:00Z", "cj", Some("Failed"))],
-            Some("no success yet, at least 1 failed run (21 slots)"),
+            Some("no success yet (21 slots, 1 failed run still known)"),
         ),
         ("overdue", json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}}), vec![], Some("due for 8h00m")),
         (

@@ -67,7 +67,11 @@ impl Explanation {
             fact("Last success", format!("{}, {} ago", time.format(MOMENT), stretch(self.now - time.to_utc())));
         }
         for active in self.active.iter().take(MOST_NAMED) {
-            let name = if active.runs { "Running" } else { "Waiting" };
+            let name = match active.runs {
+                _ if active.deleting => "Deleting",
+                true => "Running",
+                false => "Waiting",
+            };
             fact(name, format!("{}, {}", active.name, active.in_short));
         }
         let more = self.active.len().saturating_sub(MOST_NAMED);

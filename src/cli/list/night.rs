@@ -73,6 +73,9 @@ struct Entry {
     name: String,
     /// How many of its slots are meant.
     slots: usize,
+    /// Whether it may have been more: what became of others is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_least: bool,
     /// When the newest of them was due.
     at: DateTime<FixedOffset>,
     /// How late it was, or how long it ran.
@@ -138,6 +141,7 @@ impl Night {
             namespace: cron_job.name.namespace.to_string(),
             name: cron_job.name.name.to_string(),
             slots,
+            at_least: false,
             at: zone.at(cron_job.due(newest.slot)),
             seconds,
             why,
@@ -147,11 +151,15 @@ impl Night {
             Some(entry(judged.iter().filter(|slot| is_meant(slot)).count(), newest, None, newest.why.clone()))
         };
         // Its logs are what is read next.
-        let is_failed = |slot: &Judged| slot.run == Some(RunResult::Failed);
-        let job = judged.iter().rfind(|slot| is_failed(slot)).and_then(|slot| slot.job.as_ref());
+        let is_failed = |slot: &Judged| slot.run == Some(RunResult::Failed) || slot.is_lost;
+        let newest = judged.iter().rfind(|slot| is_failed(slot));
+        let job = newest.and_then(|slot| slot.job.as_ref());
+        let is_unknown =
+            |slot: &Judged| slot.fate == Fate::Unknown || slot.run == Some(RunResult::Gone) && !slot.is_lost;
+        let at_least = judged.iter().any(is_unknown);
         self.failed.entries.extend(told(&is_failed).map(|entry| match job {
-            Some(job) => Entry { why: format!("{}, Job {job}", entry.why), ..entry },
-            None => entry,
+            Some(job) => Entry { why: format!("{}, Job {job}", entry.why), at_least, ..entry },
+            None => Entry { at_least, ..entry },
         }));
         // What is long due has not started either, and may never do.
         let is_overdue = |slot: &Judged| slot.fate == Fate::Due && now - cron_job.due(slot.slot) > LATE_AFTER;
@@ -239,7 +247,8 @@ impl Report for Night {
                 let slots = if entry.seconds.is_some() && entry.slots == 1 {
                     String::new()
                 } else {
-                    count(entry.slots, "slot")
+                    let at_least = if entry.at_least { "at least " } else { "" };
+                    format!("{at_least}{}", count(entry.slots, "slot"))
                 };
                 let name = format!("  {}/{}", entry.namespace, entry.name);
                 [name, slots, entry.at.format(MOMENT).to_string(), entry.why.clone()]

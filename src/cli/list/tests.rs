@@ -72,7 +72,7 @@ fn table_says_what_is_late_and_what_blocks() {
             "?".repeat(18)
         ),
         format!(
-            "shop/nightly not known failing in 16h00m 8h00m ago, failed - - no success yet, at least 1 failed run (21 slots) {}✗",
+            "shop/nightly not known failing in 16h00m 8h00m ago, failed - - no success yet (21 slots, 1 failed run still known) {}✗",
             "?".repeat(19)
         ),
         "No controller has a Lease: none is running, or it runs without leader election. This concerns 4 CronJobs; 1 is overdue."
@@ -176,7 +176,7 @@ fn table_on_a_terminal_fits_it_and_has_the_worst_last() {
         assert_eq!(&lines[at + 1..at + 3], ["  due for 8h00m", ""], "{width}: {lines:#?}");
         let failing = lines.iter().position(|line| line.contains("failing")).unwrap();
         assert!(
-            lines[failing + 1].starts_with("  no success yet, at least 1 failed run (21 slots)"),
+            lines[failing + 1].starts_with("  no success yet (21 slots, 1 failed run still known)"),
             "{width}: {lines:#?}"
         );
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -3,10 +3,11 @@
 //! Guarantees: a slot waits only while a sync would start it once the Jobs before it have ended; it is skipped once it starts no
 //! longer, and the reason is named. It is missed only if nothing of the CronJob or its Namespace kept it from starting. Pure.
 
+use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Fate, History};
-use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, REPLACE_WAITS};
 use crate::cli::explain::State;
 use crate::cli::output::count;
@@ -14,6 +15,9 @@ use crate::controller::plan::Skip;
 
 /// By how much the clock that tells when a Job ended may be ahead of the controller's.
 const CLOCKS_DIFFER: TimeDelta = TimeDelta::seconds(5);
+
+/// For so long a slot waits with a backlog of none.
+const WITHOUT_BACKLOG: TimeDelta = TimeDelta::seconds(60);
 
 /// What became of a slot, why it did not start, and the same in words.
 type Told = (Fate, Option<Skip>, String);
@@ -50,6 +54,9 @@ impl History<'_> {
         if let Some(told) = now.or_else(|| self.blocked_at(slot, is_later, is_kept)) {
             return told;
         }
+        if let Some(told) = self.name_taken(slot) {
+            return told;
+        }
         if is_later {
             return self.not_started(slot);
         }
@@ -62,9 +69,18 @@ impl History<'_> {
         let why = if self.known.facts.cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
             "its Job, if there was one, was deleted at the latest when a later run started: concurrencyPolicy is Replace"
         } else {
-            "its Job, if there was one, and its Events no longer exist"
+            "its Job, if there was one, no longer exists, and no Event tells of it"
         };
         (Fate::Unknown, None, why.to_owned())
+    }
+
+    /// A slot whose name the Job of another owner had when it was due.
+    fn name_taken(&self, slot: DateTime<Utc>) -> Option<Told> {
+        let cron_job = &self.known.facts.cron_job;
+        let due = cron_job.due(slot).checked_add_signed(CLOCKS_DIFFER)?;
+        let name = self.traces.taken_by(slot, due)?;
+        let why = format!("{} {name} existed already and has another owner", cron_job.controller_kind.child.kind);
+        Some((Fate::Missed, Some(Skip::NameTaken(slot)), why))
     }
 
     /// Whether a Job that is gone may have run when a slot came: as long as the longest that is known, if it was the last one to go.
@@ -96,17 +112,44 @@ impl History<'_> {
         cron_job.decided_until(&cron_job.status, self.now) >= Some(slot)
     }
 
-    /// Whether a slot has no Job because of a freeze. Of a freeze that is over, it is not known when it began.
+    /// Whether a slot has no Job because of a freeze. When one that is over began, an Event tells at most.
     fn frozen(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<String> {
         let cron_job = &self.known.facts.cron_job;
         let restriction = cron_job.restriction()?;
-        restriction.not_before().filter(|end| slot < *end)?;
-        let since = restriction.frozen_since().map(|since| self.traces.frozen_at.map_or(since, |seen| seen.min(since)));
-        let is_in_it = match since {
-            Some(since) => cron_job.due(slot) >= since,
-            None => is_certain || self.traces.none_ended,
+        let end = restriction.not_before().filter(|end| slot < *end)?;
+        let seen = self.traces.frozen_at;
+        let is_in_it = match restriction.frozen_since() {
+            Some(since) => {
+                let since = seen.map_or(since, |seen| seen.min(since));
+                cron_job.due(slot) >= since || self.waited_at(slot, since)
+            }
+            None => is_certain || self.traces.none_ended || self.was_seen_frozen(slot, seen.filter(|seen| *seen < end)),
         };
         is_in_it.then(|| "its Namespace was frozen before it started".to_owned())
+    }
+
+    /// Whether a slot is of a freeze of which an Event tells: none is known to have started since then that is not newer.
+    fn was_seen_frozen(&self, slot: DateTime<Utc>, seen: Option<DateTime<Utc>>) -> bool {
+        let cron_job = &self.known.facts.cron_job;
+        let is_in_it = |seen: DateTime<Utc>| {
+            cron_job.due(slot) >= seen && self.traces.known_slot(cron_job.nominal(seen), slot).is_none()
+        };
+        seen.is_some_and(is_in_it)
+    }
+
+    /// Whether a slot that had come still waited for a running Job when its Namespace was frozen.
+    fn waited_at(&self, slot: DateTime<Utc>, frozen: DateTime<Utc>) -> bool {
+        let cron_job = &self.known.facts.cron_job;
+        let own = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+        let briefly = Some(WITHOUT_BACKLOG).filter(|_| cron_job.limits().backlog == Some(0));
+        let is_in_time = |wait: TimeDelta| frozen - cron_job.due(slot) <= wait;
+        let Some(schedule) = self.case.own_schedule() else { return false };
+        let later = std::iter::successors(schedule.next_after(slot), |slot| schedule.next_after(*slot));
+        let (most, nominal) = (self.case.most_that_wait(), cron_job.nominal(frozen));
+        own.is_none_or(is_in_time)
+            && briefly.is_none_or(is_in_time)
+            && self.blocker(slot, frozen).is_some()
+            && steps::each(later.take_while(|later| *later <= nominal)).take(most).count() < most
     }
 
     /// Why a slot of the CronJob is none on the dates of its Namespace, as that is now.
@@ -163,7 +206,7 @@ impl History<'_> {
                 (is_full(slot) && is_full(until)).then(|| count(limit, "Job"))?
             }
             None if cron_job.spec.concurrency_policy != ConcurrencyPolicy::Forbid => return None,
-            None => self.traces.running_from(slot, until).map(|job: &Job| job.name.name.to_string())?,
+            None => self.traces.running_from(slot, until)?.to_owned(),
         };
         Some((skip(slot), blocker, rule))
     }
@@ -209,7 +252,7 @@ impl History<'_> {
                 return (Fate::Skipped, Some(skip(slot)), format!("a running Job blocks it, and {rule}"));
             }
             State::Paused => (Fate::Skipped, Some(Skip::Paused(slot)), &*self.explanation.why),
-            State::NameTaken => (Fate::Missed, Some(Skip::NameTaken(slot)), &*self.explanation.why),
+            State::NameTaken => (Fate::Missed, None, "it did not start before a later slot came"),
             State::Frozen => (Fate::Missed, None, "no controller started it before its Namespace was frozen"),
             State::NoController => (Fate::Missed, None, "no controller runs the CronJob"),
             State::Waiting | State::NotStarted | State::Overdue | State::Missed | State::Starting => {

@@ -40,7 +40,7 @@ type Row<'a> = (&'a str, u32, Value, &'a [(u32, Option<&'a str>)], Vec<Said>, Ve
 fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
     let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
     let missed = "no controller started it before a later run";
-    let gone = "its Job, if there was one, and its Events no longer exist";
+    let gone = "its Job, if there was one, no longer exists, and no Event tells of it";
     let deadline = "it could not start before its startingDeadlineSeconds had passed";
     let rows: Vec<Row> = vec![
         (
@@ -80,7 +80,7 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             json!({"spec": {"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0}}),
             &[],
             vec![said("SuccessfulCreate", &format!("Created job {}", name_of(&day(21))))],
-            vec![("21x2", Fate::Started, "its Job no longer exists".to_owned())],
+            vec![("21x2", Fate::Started, "its Job no longer exists, and no success of it is known".to_owned())],
         ),
         (
             "Events tell how runs ended whose Jobs are gone",
@@ -214,7 +214,7 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             vec![
                 ("19x1", Fate::Started, "has been running for 3d08h".to_owned()),
                 ("20x1", Fate::Unknown, gone.to_owned()),
-                ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
+                ("21x1", Fate::Started, "its Job no longer exists, and no success of it is known".to_owned()),
                 (
                     "22x1",
                     Fate::Waits,
@@ -421,7 +421,7 @@ fn steps_of_the_slots_grow_with_their_number_and_with_that_of_jobs_and_events() 
 #[test]
 fn run_that_ended_before_the_next_slot_kept_none_from_starting_late() {
     let forbid = json!({"spec": {"concurrencyPolicy": "Forbid", "failedJobsHistoryLimit": 0}});
-    let gone = (Fate::Unknown, "its Job, if there was one, and its Events no longer exist".to_owned());
+    let gone = (Fate::Unknown, "its Job, if there was one, no longer exists, and no Event tells of it".to_owned());
     let blocked = (Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(20))));
     let rows = [
         ("until half a minute later", "2026-11-21T02:00:30Z", gone.clone()),
@@ -557,7 +557,7 @@ fn merged_writer(change: &Value, written: &str) -> Value {
 fn slots_of_a_restricted_namespace_stay_in_the_history() {
     let frozen = "its Namespace was frozen before it started";
     let excluded = "its Namespace leaves it out (cronjob-controller.dev/exclude)";
-    let gone = "its Job, if there was one, and its Events no longer exist";
+    let gone = "its Job, if there was one, no longer exists, and no Event tells of it";
     let before = |end: &str| json!({NOT_BEFORE: end});
     let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
     let ran_last = |of: u32| json!({"spec": kept["spec"], "status": {"lastScheduleTime": day(of)}});
@@ -676,6 +676,150 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
         let since = Since::At(Given::Instant(instant(&day(19)) - TimeDelta::seconds(1)));
         let told = slots(&[known], Zone::UTC, since, now);
         assert_eq!(told.cron_jobs[0].slots.iter().map(|entry| entry.count).sum::<usize>(), 4, "{sentence}");
+    }
+}
+
+/// A case, a change, the Jobs, the Events, when the freeze was written and its end; the strip of four days, and why.
+type Kept<'a> = (&'a str, Value, Vec<Arc<Job>>, Vec<Said>, Option<(&'a str, &'a str)>, &'a str, Vec<&'a str>);
+
+fn at(time: &str, reason: &str, message: &str) -> Said {
+    Said { time: instant(time), ..said(reason, message) }
+}
+
+#[test]
+fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
+    let frozen = "its Namespace was frozen before it started";
+    let gone = "its Job, if there was one, no longer exists, and no Event tells of it";
+    let taken = "Job nightly-29920440 existed already and has another owner";
+    let missed = "no controller started it before a later run";
+    let (rest, ended) =
+        ("its Job no longer exists, and no success of it is known", "failed, and its Job no longer exists");
+    let policy = |annotations: Value, last: u32| {
+        json!({
+            "metadata": {"annotations": annotations}, "spec": {"concurrencyPolicy": "Forbid"},
+            "status": {"lastScheduleTime": day(last)},
+        })
+    };
+    let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}, "status": {"lastScheduleTime": day(22)}});
+    let of = |of: u32, end: Option<&str>| job(&day(of), "cj", end);
+    let of_another = |created: &str| {
+        Arc::new(Job { creation_timestamp: instant(created), ..Job::clone(&job(&day(21), "other", None)) })
+    };
+    let begun = Some(("2026-11-22T01:00:00Z", "2026-11-24T00:00:00Z"));
+    let thawed = Some(("2026-11-22T00:00:00Z", "2026-11-22T00:00:00Z"));
+    let seen = || at("2026-11-20T12:00:00Z", "Frozen", "The Namespace shop is frozen");
+    let one = json!({"spec": {"successfulJobsHistoryLimit": 1}, "status": {"lastScheduleTime": day(22)}});
+    let created = at("2026-11-19T02:00:01Z", "SuccessfulCreate", &format!("Created job {}", name_of(&day(19))));
+    let saw = |time: &str| {
+        at(time, "SawCompletedJob", &format!("Saw completed job: {}, condition: Failed", name_of(&day(19))))
+    };
+    let none = json!({"spec": {"concurrencyPolicy": "Forbid", "failedJobsHistoryLimit": 0}, "status": {"lastScheduleTime": day(22)}});
+    let rows: Vec<Kept<'_>> = vec![
+        (
+            "it waited when the freeze began",
+            policy(json!({}), 20),
+            vec![of(20, None)],
+            vec![],
+            begun,
+            "?\u{25cf}**",
+            vec![gone, frozen],
+        ),
+        ("two did", policy(json!({BACKLOG: "2"}), 19), vec![of(19, None)], vec![], begun, "\u{25cf}***", vec![frozen]),
+        (
+            "one was passed over before",
+            policy(json!({}), 19),
+            vec![of(19, None)],
+            vec![],
+            begun,
+            "\u{25cf}\u{25cb}**",
+            vec!["nightly-29917560 ran, and concurrencyPolicy is Forbid", frozen],
+        ),
+        (
+            "with a backlog of none it waited for a minute",
+            policy(json!({BACKLOG: "0"}), 20),
+            vec![of(20, None)],
+            vec![],
+            begun,
+            "?\u{25cf}\u{25cb}*",
+            vec![gone, "nightly-29919000 ran, and concurrencyPolicy is Forbid", frozen],
+        ),
+        (
+            "a thaw, and an Event of the freeze",
+            one.clone(),
+            vec![of(22, Some("Complete"))],
+            vec![seen()],
+            thawed,
+            "??*\u{2713}",
+            vec![gone, frozen],
+        ),
+        ("a thaw, and no Event of it", one, vec![of(22, Some("Complete"))], vec![], thawed, "???\u{2713}", vec![gone]),
+        (
+            "a Job of another owner has the name",
+            kept.clone(),
+            vec![
+                of(19, Some("Complete")),
+                of(20, Some("Complete")),
+                of_another("2026-11-21T01:00:00Z"),
+                of(22, Some("Complete")),
+            ],
+            vec![],
+            None,
+            "\u{2713}\u{2713}!\u{2713}",
+            vec![taken],
+        ),
+        (
+            "one has it that is younger",
+            kept,
+            vec![
+                of(19, Some("Complete")),
+                of(20, Some("Complete")),
+                of_another("2026-11-21T03:00:00Z"),
+                of(22, Some("Complete")),
+            ],
+            vec![],
+            None,
+            "\u{2713}\u{2713}!\u{2713}",
+            vec![missed],
+        ),
+        (
+            "Forbid behind a Job that is gone, of which Events tell",
+            none.clone(),
+            vec![],
+            vec![saw("2026-11-21T03:00:00Z"), created.clone()],
+            None,
+            "\u{2717}\u{25cb}?\u{2013}",
+            vec![ended, "nightly-29917560 ran, and concurrencyPolicy is Forbid", gone, rest],
+        ),
+        (
+            "and one that may have started it when it ended",
+            none,
+            vec![],
+            vec![saw("2026-11-20T03:00:00Z"), created],
+            None,
+            "\u{2717}??\u{2013}",
+            vec![ended, gone, rest],
+        ),
+    ];
+    for (sentence, mut change, jobs, events, freeze, strip, want) in rows {
+        let mut restrictions = Restrictions::default();
+        if let Some((written, end)) = freeze {
+            change = merged_writer(&change, written);
+            let written = change.as_object_mut().and_then(|change| change.remove("freezeWritten"));
+            let managers = json!([{
+                "manager": "cronjob-controller-cli", "time": written,
+                "fieldsV1": {"f:metadata": {"f:annotations": { format!("f:{NOT_BEFORE}"): {} }}},
+            }]);
+            let metadata =
+                json!({"name": "shop", "uid": "", "annotations": {NOT_BEFORE: end}, "managedFields": managers});
+            restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
+        }
+        let cron_job = Arc::new(restrictions.restricted(CronJob::clone(&cron_job(&change)), InCharge::Own));
+        let known = Known { facts: Facts { cron_job, in_charge: InCharge::Own, ..facts(&change, jobs) }, events };
+        let judged = History::new(&known, Zone::UTC, instant("2026-11-22T10:00:00Z")).newest(4);
+        assert_eq!(judged.iter().map(Judged::letter).collect::<String>(), strip, "{sentence}");
+        let mut whys: Vec<_> = judged.iter().filter(|judged| judged.job.is_none()).map(|judged| &*judged.why).collect();
+        whys.dedup();
+        assert_eq!(whys, want, "{sentence}");
     }
 }
 

@@ -33,8 +33,11 @@ pub(super) struct Traces<'a> {
     passed_over: HashSet<&'a str>,
     /// The times of the slots that an Event says were missed.
     missed: HashSet<&'a str>,
-    /// By creation: when each Job was created, and of the Jobs until then the one that ran the longest, with its end.
-    runs: Vec<(DateTime<Utc>, DateTime<Utc>, &'a Job)>,
+    /// The names of slots that Jobs of other owners have, and when those were created.
+    taken: HashMap<&'a str, DateTime<Utc>>,
+    /// By creation: when each Job was created, and of the Jobs until then the one that ran the longest, with its end. Of Jobs that are
+    /// gone, Events tell.
+    runs: Vec<(DateTime<Utc>, DateTime<Utc>, &'a str)>,
     /// When each of them ended, in order.
     ends: Vec<DateTime<Utc>>,
     /// When an Event first said that its Namespace is frozen.
@@ -67,14 +70,15 @@ impl<'a> Traces<'a> {
         let blocks =
             |job: &Job| all_block || job.slot_of(cron_job).is_some() || cron_job.status.in_active_list(&job.uid);
         let blocking = children().filter(|job| (is_counted || !job.of_backfill) && blocks(job));
-        let mut runs: Vec<_> = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &**job))).collect();
+        let runs = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &*job.name.name)));
+        let mut runs: Vec<_> = runs.chain(gone_runs(known)).collect();
         runs.sort_by_key(|(created, ..)| *created);
         let mut ends: Vec<_> = runs.iter().map(|(_, end, _)| *end).collect();
         ends.sort_unstable();
         for later in 1..runs.len() {
-            let (_, end, job) = runs[later - 1];
+            let (_, end, name) = runs[later - 1];
             if runs[later].1 <= end {
-                (runs[later].1, runs[later].2) = (end, job);
+                (runs[later].1, runs[later].2) = (end, name);
             }
         }
         let said = |reason: &'a str| steps::each(known.events.iter()).filter(move |event| event.reason == reason);
@@ -95,6 +99,10 @@ impl<'a> Traces<'a> {
         Self {
             cron_job,
             jobs: children().map(|job| (&*job.name.name, job)).collect(),
+            taken: steps::each(known.facts.jobs.iter())
+                .filter(|job| !job.is_child_of(cron_job) && job.name.namespace == cron_job.name.namespace)
+                .map(|job| (&*job.name.name, job.creation_timestamp))
+                .collect(),
             seen,
             ended,
             passed_over: passed_over.collect(),
@@ -162,13 +170,41 @@ impl<'a> Traces<'a> {
         !self.missed.is_empty() && self.missed.contains(&*slot.format(TIME).to_string())
     }
 
-    /// A Job that ran when a slot came, and until `until`: of those that did, the one that ran the longest.
-    pub fn running_from(&self, slot: DateTime<Utc>, until: DateTime<Utc>) -> Option<&'a Job> {
+    /// The name of a slot, if a Job of another owner had it by a time.
+    pub fn taken_by(&self, slot: DateTime<Utc>, time: DateTime<Utc>) -> Option<String> {
+        if self.taken.is_empty() {
+            return None;
+        }
+        let name = self.name_of(slot);
+        self.taken.get(&*name).is_some_and(|created| *created <= time).then_some(name)
+    }
+
+    /// The name of a Job that ran when a slot came, and until `until`: of those that did, the one that ran the longest.
+    pub fn running_from(&self, slot: DateTime<Utc>, until: DateTime<Utc>) -> Option<&'a str> {
         let started = self.runs.partition_point(|(created, ..)| {
             steps::add(1);
             *created <= slot
         });
-        let (_, end, job) = self.runs.get(started.checked_sub(1)?)?;
-        (*end >= until).then_some(job)
+        let (_, end, name) = self.runs.get(started.checked_sub(1)?)?;
+        (*end >= until).then_some(*name)
     }
+}
+
+/// The runs of slots of which an Event says when they began and another that they ended, and whose Jobs are gone.
+fn gone_runs(known: &Known) -> impl Iterator<Item = (DateTime<Utc>, DateTime<Utc>, &str)> {
+    let cron_job = &known.facts.cron_job;
+    let is_of_slot = |name: &str| {
+        let digits = name.strip_prefix(&*cron_job.name.name).and_then(|rest| rest.strip_prefix('-'));
+        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let said = |reason: &'static str| steps::each(known.events.iter()).filter(move |event| event.reason == reason);
+    let began = said("SuccessfulCreate").filter_map(|event| Some((event.message.rsplit_once(' ')?.1, event.time)));
+    let mut began: HashMap<&str, DateTime<Utc>> = began.filter(|(name, _)| is_of_slot(name)).collect();
+    if !began.is_empty() {
+        for job in known.facts.children() {
+            began.remove(&*job.name.name);
+        }
+    }
+    let ended = said("SawCompletedJob").filter_map(|event| Some((end_of(&event.message)?.0, event.time)));
+    ended.filter_map(move |(name, end)| Some((*began.get(name)?, end, name)))
 }

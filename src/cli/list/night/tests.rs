@@ -103,3 +103,34 @@ fn longest_run_is_said_to_run_only_if_it_was_started() {
         assert_eq!(night.longest.entries[0].why, want, "{sentence}");
     }
 }
+
+/// Each hour since midnight a run failed, and the Jobs of some are gone.
+#[test]
+fn runs_that_failed_and_are_not_known_any_more_are_not_left_out_of_the_count() {
+    let change = |limit: u32, last_success: &str| {
+        json!({
+            "spec": {"schedule": "0 * * * *", "failedJobsHistoryLimit": limit},
+            "status": {"lastScheduleTime": "2026-11-22T03:00:00Z", "lastSuccessfulTime": last_success},
+        })
+    };
+    let long_ago = "2026-11-21T17:00:30Z";
+    let three = [("2026-11-22T03:00:00Z", Some("Failed"))];
+    let rows = [
+        ("one is kept", change(1, long_ago), &three[..], Some(("at least 1 slot", "failed, Job c-"))),
+        (
+            "none is",
+            change(0, long_ago),
+            &[],
+            Some(("at least 1 slot", "its Job no longer exists, and no success of it")),
+        ),
+        ("none is, and the last one succeeded", change(0, "2026-11-22T03:00:30Z"), &[], None),
+    ];
+    for (sentence, change, jobs, want) in rows {
+        let night = Night::of([known("c", change, jobs)], Zone::UTC, Zone::UTC, instant("2026-11-22T03:30:00Z"));
+        assert_eq!(night.failed.total, usize::from(want.is_some()), "{sentence}: {:?}", night.failed);
+        let text = night.lines().join("\n");
+        if let Some((slots, why)) = want {
+            assert!(text.contains(slots) && text.contains(why), "{sentence}: {text}");
+        }
+    }
+}
