@@ -350,11 +350,13 @@ impl<'a> Case<'a> {
         running
     }
 
-    /// Those that count for a run that is due: with `max-concurrent` all, else those that the status has.
+    /// Those that count for a run that is due: with `max-concurrent` all, with `replace-waits` all but a backfill's, else those that
+    /// the status has.
     fn blockers(&self) -> Vec<&'a Arc<Job>> {
-        let counts_all = self.cron_job.limits().max_concurrent.is_some();
+        let limits = self.cron_job.limits();
+        let counts_all = |job: &Job| limits.max_concurrent.is_some() || limits.replace_waits && !job.of_backfill;
         let status = self.sync.settlement.status.as_ref().map_or(&self.cron_job.status, |write| &write.status);
-        let counts = |job: &&Arc<Job>| counts_all || status.in_active_list(&job.uid);
+        let counts = |job: &&Arc<Job>| counts_all(job) || status.in_active_list(&job.uid);
         self.running().into_iter().filter(counts).collect()
     }
 

@@ -221,14 +221,19 @@ impl<'a> History<'a> {
     /// The newest slots that have come, the oldest first.
     pub(crate) fn newest(&self, most: usize) -> Vec<Judged> {
         let cron_job = &self.known.facts.cron_job;
-        let Some(schedule) = self.case.own_schedule() else { return Vec::new() };
+        let schedule = self.case.own_schedule();
         let (from, until) = (cron_job.creation_timestamp, cron_job.nominal(self.now));
-        if let Some(interval) = schedule.interval() {
+        if let Some(interval) = schedule.and_then(Schedule::interval) {
             let back = i32::try_from(most + 1).ok().and_then(|most| interval.checked_mul(most));
             let since = back.and_then(|back| until.checked_sub_signed(back)).unwrap_or(from);
             return self.judged(since, self.now, most).0;
         }
-        newest_starts(&Evaluation::of(schedule), from, until, most).into_iter().map(|slot| self.judge(slot)).collect()
+        let slots = schedule.map(|schedule| newest_starts(&Evaluation::of(schedule), from, until, most));
+        let mut slots: Vec<_> = slots.into_iter().flatten().chain(self.traces.known_slots(from, until)).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots.drain(..slots.len().saturating_sub(most));
+        slots.into_iter().map(|slot| self.judge(slot)).collect()
     }
 
     /// The slots since a time, where consecutive ones of which the same is said are one entry.
@@ -257,9 +262,9 @@ impl<'a> History<'a> {
         let interval = schedule.and_then(Schedule::interval);
         let begin = interval.map_or(from, |interval| self.traces.in_phase(from, interval));
         let next = |t: DateTime<Utc>| {
-            let slot = schedule?.next_after(t)?;
-            // With `@every` each slot follows from the one before.
-            Some(interval.and_then(|_| self.traces.known_slot(t, slot)).unwrap_or(slot))
+            let slot = schedule.and_then(|schedule| schedule.next_after(t));
+            // Whatever the schedule says now, a slot that has a Job was one; and with `@every` each follows from the one before.
+            self.traces.known_slot(t, slot.unwrap_or(DateTime::<Utc>::MAX_UTC)).or(slot)
         };
         let (mut due, mut cut) = (VecDeque::new(), false);
         for slot in steps::each(std::iter::successors(next(begin), |t| next(*t)).take_while(|t| *t <= until)) {

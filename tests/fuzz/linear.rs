@@ -70,7 +70,7 @@ pub fn reports(input: &[u8]) {
         in_charge: InCharge::Unknown,
         jobs,
         warnings: Ok(events.clone()),
-        ended: Vec::new(),
+        told: Vec::new(),
         lease: None,
         leases_unread: None,
         namespace_unread: None,

@@ -124,6 +124,12 @@ impl<'a> Traces<'a> {
         self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot)
     }
 
+    /// The known slots in (`from`, `until`].
+    pub fn known_slots(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+        let [begin, end] = [from, until].map(|time| self.slots.partition_point(|slot| *slot <= time));
+        self.slots.get(begin..end).unwrap_or_default().iter().copied()
+    }
+
     /// The oldest known slot after `after` and before `before`.
     pub fn known_slot(&self, after: DateTime<Utc>, before: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let next = self.slots.get(self.slots.partition_point(|slot| *slot <= after)).copied();
