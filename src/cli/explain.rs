@@ -125,9 +125,9 @@ pub struct Explanation {
     /// Whether what cannot be read is an annotation of its Namespace.
     #[serde(skip)]
     is_namespaces_fault: bool,
-    /// Whether a running Job is deleted once it is stuck, and not by Replace.
+    /// What lets a run end, if each is deleted before that.
     #[serde(skip)]
-    frees_stuck: bool,
+    lets_end: &'static str,
     /// Whether a run that running Jobs block starts once they have ended.
     #[serde(skip)]
     starts_when_free: bool,
@@ -293,7 +293,7 @@ impl<'a> Case<'a> {
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
             passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
-            frees_stuck: self.frees_stuck() && !self.replaces(),
+            lets_end: remedy::lets_end(self.frees_stuck() && !self.replaces()),
             starts_when_free: matches!(state, State::Blocked | State::RunStuck) && free.is_some(),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),

@@ -132,22 +132,22 @@ impl<'a> Case<'a> {
     /// The name of the newest Job that is known to have been started, and is gone without a success, where one that fails is not kept.
     /// One that succeeds is recorded when it leaves the list of those that are active.
     fn lost_run(&self) -> Option<String> {
-        let (lost, cron_job, last) = (self.runs_without_success()?, self.cron_job, self.last_slot()?);
+        let (without_success, cron_job, slot) = (self.runs_without_success()?, self.cron_job, self.last_slot()?);
         let is_deleted_first = self.replaces() || self.frees_stuck();
         // A Job that is deleted for the next one is gone before that is started.
         let may_be_lost = !is_deleted_first || self.slots_since_the_last().next().is_none();
-        let name = cron_job.controller_kind.child_name(&cron_job.name.name, last);
-        if may_be_lost && self.job_of(last).is_none() && lost.contains(cron_job.due(last), &name) {
+        let name = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
+        if may_be_lost && self.job_of(slot).is_none() && without_success.contains(cron_job.due(slot), &name) {
             return Some(name);
         }
         if is_deleted_first && self.slots_without_success() < UNENDED {
             return None;
         }
         // One that is newer may have been created after the Jobs were read.
-        let newest = cron_job.controller_kind.number_of(last);
+        let newest = cron_job.controller_kind.number_of(slot);
         let is_older = |run: &ToldRun| self.number(&run.job).is_some_and(|number| number < newest);
         let mut created = self.gone_runs().into_iter().filter(|run| run.what == Told::Created && is_older(run));
-        created.find(|run| lost.contains(run.at, &run.job)).map(|run| run.job.clone())
+        created.find(|run| without_success.contains(run.at, &run.job)).map(|run| run.job.clone())
     }
 
     /// Between which times a run began of which no success is known, and whose Job is gone if it failed.

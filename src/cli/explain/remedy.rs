@@ -32,12 +32,18 @@ pub struct Shell {
 
 const NO_TIME_TO_START: &str = "It runs when spec.startingDeadlineSeconds leaves it time to start.";
 
-const LET_IT_RUN: &str = "A run ends if it may run for longer: raise the annotation cronjob-controller.dev/stuck-after, or leave its \"delete\" out.";
-const LET_IT_END: &str =
-    "A run ends if the next one waits for it: set concurrencyPolicy to Forbid, or run it less often.";
 const SUSPENDED: &str = "Each Job is created suspended, as the template says, and waits until something resumes it, as a queue does. If \
      nothing does, this lets the next ones run. Delete those that exist.";
 const NOT_PARALLEL: &str = "Each Job waits, because spec.parallelism of the template is 0. This lets the next ones run. Delete those that exist.";
+
+/// What lets a run end that is deleted because it is stuck, or else because the next one replaces it.
+pub(super) fn lets_end(is_stuck: bool) -> &'static str {
+    if is_stuck {
+        "A run ends if it may run for longer: raise the annotation cronjob-controller.dev/stuck-after, or leave its \"delete\" out."
+    } else {
+        "A run ends if the next one waits for it: set concurrencyPolicy to Forbid, or run it less often."
+    }
+}
 
 /// What ends that the annotations of a Namespace cannot be read.
 fn edit_of_namespace(namespace: &str) -> (String, String) {
@@ -96,8 +102,7 @@ impl Explanation {
             }
             State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
             State::Paused => run("It goes on when a run succeeds. Once the cause is mended, start one now."),
-            State::NeverEnds if self.frees_stuck => edit(LET_IT_RUN),
-            State::NeverEnds => edit(LET_IT_END),
+            State::NeverEnds => edit(self.lets_end),
             State::PilesUp => edit(
                 "The pile ends if a run waits for those before it: set concurrencyPolicy to Forbid, or the annotation \
                  cronjob-controller.dev/max-concurrent, or run it less often.",

@@ -1864,25 +1864,25 @@ fn a_run_whose_job_is_gone_without_a_success_is_no_success_and_may_not_have_fail
     let policy = |policy: &str, change: &Value| merged(json!({"spec": {"concurrencyPolicy": policy}}), change);
     let succeeded = |at: &str, change: &Value| merged(change.clone(), &json!({"status": {"lastSuccessfulTime": at}}));
     let is_active = merged(last.clone(), &json!({"status": {"active": [active("2026-11-22T09:59:00Z")]}}));
-    let lost = "No success for 29m55s (29 slots): Job nightly-29922359 is gone, and no success of it is known.";
+    let gone = "No success for 29m55s (29 slots): Job nightly-29922359 is gone, and no success of it is known.";
     let earlier = "No success for 29m55s (30 slots): Job nightly-29922358 is gone, and no success of it is known.";
     let fine = "It runs on schedule and waits for the next run.";
     let (starting, replaced) =
         ("The run of", "No run has ended for 29m55s (30 slots): each is deleted when the next one");
     let rows: Vec<Lost<'_>> = vec![
-        ("no failed one is kept", none_kept(&last), vec![], vec![], State::Failing, lost),
+        ("no failed one is kept", none_kept(&last), vec![], vec![], State::Failing, gone),
         (
             "and one that succeeded before is",
             none_kept(&last),
             vec![ended_at("2026-11-22T09:30:00Z", "2026-11-22T09:30:10Z")],
             vec![],
             State::Failing,
-            lost,
+            gone,
         ),
         ("it may have been deleted by hand", last.clone(), vec![], vec![], State::Starting, starting),
         ("it was", none_kept(&last), vec![], vec![missing(59)], State::Starting, starting),
         ("it is active", none_kept(&is_active), vec![], vec![], State::Starting, starting),
-        ("a Job that fails expires", ttl(10, &last), vec![], vec![], State::Failing, lost),
+        ("a Job that fails expires", ttl(10, &last), vec![], vec![], State::Failing, gone),
         ("it has not expired yet", ttl(3600, &last), vec![], vec![], State::Starting, starting),
         (
             "the clocks differ",
