@@ -248,7 +248,7 @@ impl Invariants {
             self.coverage.count("timing", name);
         }
         if !is_excused {
-            self.concurrency(model, &uid, versions, job, author, at);
+            self.concurrency(model, &uid, versions, job, sent, at);
         }
     }
 
@@ -294,8 +294,8 @@ impl Invariants {
         }
     }
 
-    fn concurrency(&mut self, model: &Model, uid: &str, versions: &[Version], job: &Value, author: Author, at: Millis) {
-        let policy = versions[0].policy();
+    fn concurrency(&mut self, model: &Model, uid: &str, versions: &[Version], job: &Value, sent: &Sent, at: Millis) {
+        let (author, policy) = (sent.author, versions[0].policy());
         // With max-concurrent, neither Allow nor Forbid counts.
         if versions.iter().any(|version| version.policy() != policy || version.max_concurrent().is_some()) {
             return;
@@ -311,7 +311,7 @@ impl Invariants {
         let others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
         let wrong = others.filter(|other| counts(other)).find(|other| {
             !self.is_excused_beside(model, other)
-                && !self.is_of_the_other_controller(versions, other)
+                && !self.is_of_the_other_controller(versions, other, sent)
                 && !self.is_of_a_clock_ahead(model, slot_of(job), other, author)
         });
         if let Some(other) = wrong {
@@ -336,14 +336,16 @@ impl Invariants {
         is_second
     }
 
-    /// Whether `other` was started by the controller to which the CronJob was given back, which the author has not seen.
-    fn is_of_the_other_controller(&mut self, versions: &[Version], other: &Job) -> bool {
+    /// Whether the in-tree controller started `other`, which the author had not seen: the CronJob was given back to it, or both run.
+    pub fn is_of_the_other_controller(&mut self, versions: &[Version], other: &Job, sent: &Sent) -> bool {
         let is_given_back = !versions[0].is_taken_back() && versions.iter().any(Version::is_taken_back);
-        let is_excused = is_given_back && other.author == Author::World;
-        if is_excused {
-            self.coverage.count("excused", "two run: given back to the in-tree controller, unseen yet");
+        let is_unseen = other.sight(sent.author).is_none_or(|sight| sight.at >= sent.at);
+        if other.author != Author::World || !is_given_back && !is_unseen {
+            return false;
         }
-        is_excused
+        let how = if is_given_back { "the CronJob was given back to it" } else { "both run" };
+        self.coverage.count("excused", &format!("two run: one of the in-tree controller, unseen yet, since {how}"));
+        true
     }
 
     /// Whether a leader whose clock was ahead started `other`, the Job of a slot still to come, and ended before its answer or before

@@ -208,7 +208,9 @@ impl Invariants {
             return;
         }
         let is_excused = |other: &&Job| {
-            self.is_excused_beside(model, other) || self.is_of_a_clock_ahead(model, Some(slot), other, sent.author)
+            self.is_excused_beside(model, other)
+                || self.is_of_the_other_controller(versions, other, sent)
+                || self.is_of_a_clock_ahead(model, Some(slot), other, sent.author)
         };
         let (_, others): (Vec<&Job>, Vec<&Job>) = others.into_iter().partition(is_excused);
         for (invariant, what) in wrong(&others) {

@@ -302,7 +302,7 @@ fn policies_that_hold_a_run_are_explained() {
             vec![Arc::new(Job { deleting: true, ..Job::clone(&job(thursday, "cj", None)) })],
             NOW,
             State::Blocked,
-            &replaces,
+            &replaces.replace("has been running for 3d08h", "is 3d08h old and being deleted"),
             Some("starts a Job when nightly-29917560 is gone"),
         ),
         (

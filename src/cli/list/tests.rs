@@ -65,7 +65,7 @@ fn table_says_what_is_late_and_what_blocks() {
             "shop/late not known overdue in 16h00m 1d08h ago, no longer exists 8h00m - due for 8h00m {}–>",
             "?".repeat(18)
         ),
-        "shop/wrong not known bad schedule - 8h00m ago, no longer exists - - last run 8h00m ago".to_owned(),
+        "shop/wrong not known bad schedule - 8h00m ago, no longer exists - - last run 8h00m ago –".to_owned(),
         format!(
             "shop/nightly not known blocked - 1d08h ago, has been running for 1d08h 8h00m {blocker} blocked for 8h00m by {blocker}, \
              which has been running for 1d08h {}●~",

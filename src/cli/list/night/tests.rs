@@ -57,7 +57,8 @@ fn each_list_has_a_cron_job_once_and_the_worst_first() {
     let names = |part: &Part| part.entries.iter().map(|entry| (entry.name.clone(), entry.slots)).collect::<Vec<_>>();
     assert_eq!(names(&night.failed), [("often".to_owned(), 4), ("once".to_owned(), 1)]);
     assert!(night.failed.entries[1].why.starts_with("failed, Job once-"), "{:?}", night.failed);
-    assert_eq!((night.cron_jobs, night.started), (4, 5));
+    // The quiet one ran once at a time that its schedule does not have.
+    assert_eq!((night.cron_jobs, night.started), (4, 6));
     assert_eq!(night.never_ran.total, 0, "what a user suspends is not among those that never ran");
     assert_eq!(names(&night.stopped), [("stopped".to_owned(), 10)]);
     assert_eq!(night.skipped.total, 0, "{:?}", night.skipped);
