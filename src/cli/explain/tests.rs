@@ -250,6 +250,7 @@ fn policies_that_hold_a_run_are_explained() {
              2026-11-22 02:00:00 +00:00 would start at once."
         ),
     );
+    let deleted = replaces.replace("has been running for 3d08h", "is 3d08h old and being deleted");
     let running = || vec![job(thursday, "cj", None)];
     let by_hand = Arc::new(Job {
         name: ObjectName::new("shop", "nightly-by-hand"),
@@ -302,7 +303,7 @@ fn policies_that_hold_a_run_are_explained() {
             vec![Arc::new(Job { deleting: true, ..Job::clone(&job(thursday, "cj", None)) })],
             NOW,
             State::Blocked,
-            &replaces.replace("has been running for 3d08h", "is 3d08h old and being deleted"),
+            &deleted,
             Some("starts a Job when nightly-29917560 is gone"),
         ),
         (
