@@ -29,7 +29,24 @@ struct TemplateSpec {
     parallelism: Option<i64>,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    /// The unfinished children, oldest first.
+    pub(super) fn running(&self) -> Vec<&'a Arc<Job>> {
+        let mut running: Vec<_> = self.children().filter(|job| job.finished.is_none()).collect();
+        running.sort_by_key(|job| job.began());
+        running
+    }
+
+    /// Those that count for a run that is due: with `max-concurrent` all, with `replace-waits` all but a backfill's, else those that
+    /// the status has.
+    pub(super) fn blockers(&self) -> Vec<&'a Arc<Job>> {
+        let limits = self.cron_job.limits();
+        let counts_all = |job: &Job| limits.max_concurrent.is_some() || limits.replace_waits && !job.of_backfill;
+        let status = self.sync.settlement.status.as_ref().map_or(&self.cron_job.status, |write| &write.status);
+        let counts = |job: &&Arc<Job>| counts_all(job) || status.in_active_list(&job.uid);
+        self.running().into_iter().filter(counts).collect()
+    }
+
     /// What became of a Job; `None` is one that is gone.
     pub(in crate::cli) fn outcome(&self, job: Option<&Arc<Job>>) -> String {
         match job.map(|job| (job, job.finished)) {
