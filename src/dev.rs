@@ -125,8 +125,7 @@ async fn run_cluster(
     let data_dir = config.data_dir.as_deref().map(DataDir::open).transpose()?;
     let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), config.port)).await?.for_dev();
     let addr = bound.local_addr();
-    let hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
-    let tls = Tls::load(TlsSource::SelfSigned { hosts }, &TlsParameters::default())?;
+    let tls = loopback_certificate()?;
     let access = Access { addr, certificate: tls.certificate_pem().unwrap_or_default(), token: guard::token() };
 
     let seed: u64 = rand::random();
@@ -191,6 +190,12 @@ async fn run_cluster(
         (None, Some(error)) => Err(DevError::Output(error)),
         (None, None) => stopped.map_err(DevError::from),
     }
+}
+
+/// A certificate of its own for the addresses of this machine.
+fn loopback_certificate() -> Result<Tls, DevError> {
+    let hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    Ok(Tls::load(TlsSource::SelfSigned { hosts }, &TlsParameters::default())?)
 }
 
 /// The CronJobs of each kind that starts Jobs, as the controller reads them.

@@ -115,7 +115,7 @@ fn run(
         // The last message of these programs says why.
         let mut said = said.pop().unwrap_or_else(|| output.status.to_string());
         if said.contains(RESTRICTED) {
-            said += &format!("; {UNRESTRICTED} allows it");
+            said = format!("{said}; {UNRESTRICTED} allows it");
         }
         return Err(RenderError::Failed { command: command.to_owned(), said });
     }

@@ -28,13 +28,15 @@ impl Decimal {
         Self::of(is_negative, digits.bytes().map(|digit| digit.wrapping_sub(b'0')).collect(), power)
     }
 
-    fn of(is_negative: bool, digits: Vec<u8>, power: i64) -> Self {
+    fn of(is_negative: bool, mut digits: Vec<u8>, power: i64) -> Self {
         let Some(first) = digits.iter().position(|digit| *digit != 0) else {
             return Self { is_negative: false, digits: Vec::new(), power: 0 };
         };
         let end = digits.iter().rposition(|digit| *digit != 0).map_or(digits.len(), |last| last + 1);
         let zeros = i64::try_from(digits.len() - end).unwrap_or(i64::MAX);
-        Self { is_negative, digits: digits[first..end].to_vec(), power: power.saturating_add(zeros) }
+        digits.truncate(end);
+        digits.drain(..first);
+        Self { is_negative, digits, power: power.saturating_add(zeros) }
     }
 
     fn length(&self) -> i64 {
