@@ -125,7 +125,7 @@ fn due(model: &Model, uid: &str, cron: &Cron, now: DateTime<Utc>) -> Option<Due>
     Some(Due { namespace, cron_job, uid, slot, job, replaced: named.map(|job| job.name.clone()).collect() })
 }
 
-/// Starts a slot, and writes the status. A Job that has the name is taken for its own.
+/// Starts a slot, and writes the status. A Job of another owner that has the name is left alone, and so is the status.
 fn start(sim: &Sim, due: Due) {
     sim.state.lock().invariants.coverage.count("world", "in-tree controller starts a Job");
     let jobs = format!("/apis/batch/v1/namespaces/{}/jobs", due.namespace);
@@ -138,6 +138,9 @@ fn start(sim: &Sim, due: Due) {
     let name = due.job["metadata"]["name"].as_str().unwrap_or_default();
     let status = {
         let state = sim.state.lock();
+        if !state.model.jobs_of(&due.uid).any(|job| job.name == name) {
+            return;
+        }
         let mut active: Vec<Value> = Vec::new();
         for job in state.model.jobs_of(&due.uid).filter(|job| job.is_unfinished() && !job.deleting) {
             let is_active = job.name == name || state.model.crons[&due.uid].newest().active().contains(&&*job.uid);
