@@ -4,7 +4,7 @@
 //! client-go's `util/workqueue/default_rate_limiters.go`, where all failures of a key have one maximum delay. Failures with
 //! different maximum delays are counted apart, so many that wait for seconds never make the first of another kind wait for
 //! minutes. If the kinds alternate, the key still waits ever longer, because no failure resets a count. A failure with a maximum of
-//! its own does not depend on the key, and someone may be mending its cause: from [`GROWS_SLOWLY_FROM`] on it waits only an eighth longer each
+//! its own does not depend on the key, and someone may be mending its cause: from a second on it waits only an eighth longer each
 //! time, so that the next retry comes within an eighth of the time that the cause has lasted, and little more than a second.
 //!
 //! client-go's default limiter also has a token bucket of ten a second with a burst of a hundred for all keys together. After
