@@ -121,9 +121,12 @@ impl History<'_> {
         let is_in_it = match restriction.frozen_since() {
             Some(since) => {
                 let since = seen.map_or(since, |seen| seen.min(since));
-                cron_job.due(slot) >= since || self.waited_at(slot, since)
+                cron_job.due(slot) >= since || is_certain && self.waited_at(slot, since)
             }
-            None => is_certain || self.traces.none_ended || self.was_seen_frozen(slot, seen.filter(|seen| *seen < end)),
+            None => {
+                let is_seen = || self.was_seen_frozen(slot, seen.filter(|seen| *seen < end));
+                is_certain || self.traces.none_ended || is_certain && is_seen()
+            }
         };
         is_in_it.then(|| "its Namespace was frozen before it started".to_owned())
     }
