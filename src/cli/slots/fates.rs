@@ -116,28 +116,16 @@ impl History<'_> {
     fn frozen(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<String> {
         let cron_job = &self.known.facts.cron_job;
         let restriction = cron_job.restriction()?;
-        let end = restriction.not_before().filter(|end| slot < *end)?;
+        restriction.not_before().filter(|end| slot < *end)?;
         let seen = self.traces.frozen_at;
         let is_in_it = match restriction.frozen_since() {
             Some(since) => {
                 let since = seen.map_or(since, |seen| seen.min(since));
                 cron_job.due(slot) >= since || is_certain && self.waited_at(slot, since)
             }
-            None => {
-                let is_seen = || self.was_seen_frozen(slot, seen.filter(|seen| *seen < end));
-                is_certain || self.traces.none_ended || is_certain && is_seen()
-            }
+            None => is_certain || self.traces.none_ended,
         };
         is_in_it.then(|| "its Namespace was frozen before it started".to_owned())
-    }
-
-    /// Whether a slot is of a freeze of which an Event tells: none is known to have started since then that is not newer.
-    fn was_seen_frozen(&self, slot: DateTime<Utc>, seen: Option<DateTime<Utc>>) -> bool {
-        let cron_job = &self.known.facts.cron_job;
-        let is_in_it = |seen: DateTime<Utc>| {
-            cron_job.due(slot) >= seen && self.traces.known_slot(cron_job.nominal(seen), slot).is_none()
-        };
-        seen.is_some_and(is_in_it)
     }
 
     /// Whether a slot that had come still waited for a running Job when its Namespace was frozen.

@@ -707,7 +707,6 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
     };
     let begun = Some(("2026-11-22T01:00:00Z", "2026-11-24T00:00:00Z"));
     let thawed = Some(("2026-11-22T00:00:00Z", "2026-11-22T00:00:00Z"));
-    let seen = || at("2026-11-20T12:00:00Z", "Frozen", "The Namespace shop is frozen");
     let one = json!({"spec": {"successfulJobsHistoryLimit": 1}, "status": {"lastScheduleTime": day(22)}});
     let created = at("2026-11-19T02:00:01Z", "SuccessfulCreate", &format!("Created job {}", name_of(&day(19))));
     let saw = |time: &str| {
@@ -742,15 +741,6 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
             begun,
             "?\u{25cf}\u{25cb}*",
             vec![gone, "nightly-29919000 ran, and concurrencyPolicy is Forbid", frozen],
-        ),
-        (
-            "a thaw, and an Event of the freeze",
-            one.clone(),
-            vec![of(22, Some("Complete"))],
-            vec![seen()],
-            thawed,
-            "??*\u{2713}",
-            vec![gone, frozen],
         ),
         ("a thaw, and no Event of it", one, vec![of(22, Some("Complete"))], vec![], thawed, "???\u{2713}", vec![gone]),
         (
