@@ -151,6 +151,12 @@ impl CronJobStatus {
 }
 
 impl CronJob {
+    /// The number of a slot in the name of a child, as [`ControllerKind::child_name`] writes it.
+    pub fn number_in(&self, child: &str) -> Option<i64> {
+        let digits = child.strip_prefix(&*self.name.name)?.strip_prefix('-')?;
+        digits.parse().ok().filter(|_| !digits.starts_with(['0', '+']))
+    }
+
     /// The parsed schedule and zone, parsed at the first call. `local` is the process's zone, in which a schedule
     /// without a zone runs; it must be the same at every call.
     pub fn timing(&self, local: Zone) -> &Arc<Timing> {
@@ -396,10 +402,8 @@ impl Job {
     /// has both, and no controller created it. Nor did one create a Job more than a day before its slot: whoever writes Jobs
     /// must not decide the slots of years to come.
     pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
-        let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
-        let is_named_for = |slot: &DateTime<Utc>| {
-            !digits.starts_with(['0', '+']) && digits.parse() == Ok(cron_job.controller_kind.number_of(*slot))
-        };
+        let number = cron_job.number_in(&self.name.name)?;
+        let is_named_for = |slot: &DateTime<Utc>| number == cron_job.controller_kind.number_of(*slot);
         let is_early = |slot: &DateTime<Utc>| slot.signed_duration_since(self.creation_timestamp) > EARLIEST;
         self.scheduled_timestamp.filter(|slot| !self.of_backfill && is_named_for(slot) && !is_early(slot))
     }

@@ -41,8 +41,8 @@ use crate::cli::next::cron_jobs::never_due;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 #[cfg(feature = "dev")]
 use crate::dev::view::{Condition, Tone};
-pub(super) use failing::LostRuns;
 pub use failing::NoSuccess;
+pub(super) use failing::{CLOCKS_DIFFER, LostRuns};
 use held::first_of;
 pub(super) use held::{Resumed, Resumption, resumed, some_of};
 pub use in_charge::InCharge;

@@ -1,9 +1,9 @@
 //! Freezes Namespaces, and thaws them.
 //!
 //! Guarantees: only the annotations `not-before` and `reason` of the Namespaces are changed, each by one request, to the version that
-//! was judged. A freeze ends no other one sooner, and what it replaces is said. A thaw sets `not-before` to the cluster's second at its write, so that no older slot starts.
-//! What a freeze holds is counted by the controller's own search, for the CronJobs of every kind that the cluster serves. CronJobs that
-//! the in-tree controller runs are named as not held. Pure, except for [`set_frozen`].
+//! was judged. A freeze ends no other one sooner, and what it replaces is said. A thaw sets `not-before` to the cluster's second at its
+//! write, so that no older slot starts. What a freeze holds is counted by the controller's own search, for the CronJobs of every kind
+//! that the cluster serves. CronJobs that the in-tree controller runs are named as not held. Pure, except for [`set_frozen`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -412,23 +412,18 @@ async fn set_frozen_with(
                 return frozen;
             }
             change["metadata"]["resourceVersion"] = found.namespace.resource_version().to_string().into();
-            let cause = match cluster::try_patch(client, &path, &change).await {
+            match cluster::try_patch(client, &path, &change).await {
                 Ok(now) => {
                     frozen.find_error(&now, false);
                     return frozen;
                 }
-                Err(kube::Error::Api(status)) if status.code == 409 && attempts < ATTEMPTS => {
-                    match read_namespaces(client, Some(&name), None).await.map(|mut read| read.pop()) {
-                        Ok(Some(newer)) => found = newer,
-                        Ok(None) => {}
-                        Err(error) => return frozen.unchanged(&error.to_string()),
-                    }
-                    attempts += 1;
-                    continue;
-                }
-                Err(error) => words(&error),
+                Err(kube::Error::Api(status)) if status.code == 409 && attempts < ATTEMPTS => attempts += 1,
+                Err(error) => return frozen.unchanged(&words(&error)),
+            }
+            found = match read_namespace(client, &name).await {
+                Ok(newer) => newer,
+                Err(error) => return frozen.unchanged(&error.to_string()),
             };
-            return frozen.unchanged(&cause);
         }
     };
     let what = if matches!(request.change, Change::Thaw) { "thawed" } else { "frozen" };
@@ -501,18 +496,23 @@ async fn is_served(client: &Client, kind: ControllerKind) -> bool {
 
 /// The Namespace of that name, or those with these labels, or all.
 async fn read_namespaces(client: &Client, name: Option<&str>, selector: Option<&str>) -> Result<Vec<Found>, ReadError> {
-    let path = ResourceKind::NAMESPACE.path(None);
-    let decode = |text: &str| {
-        Found::read(text).map_err(|cause| ReadError::Decode { what: path.clone(), cause: Box::new(cause) })
-    };
     if let Some(name) = name {
-        let path = format!("{path}/{name}");
-        let text = get(client, &path).await;
-        let text = text.map_err(|error| ReadError::Request { what: path, cause: words(&error) })?;
-        return Ok(vec![decode(&text)?]);
+        return Ok(vec![read_namespace(client, name).await?]);
     }
     let selector = selector.map(|selector| format!("&labelSelector={}", escaped(selector))).unwrap_or_default();
-    list(client, &path, &selector).await?.iter().map(|text| decode(text.get())).collect()
+    let found = list(client, &ResourceKind::NAMESPACE.path(None), &selector).await?;
+    found.iter().map(|text| found_in(text.get())).collect()
+}
+
+async fn read_namespace(client: &Client, name: &str) -> Result<Found, ReadError> {
+    let path = format!("{}/{name}", ResourceKind::NAMESPACE.path(None));
+    let text = get(client, &path).await;
+    found_in(&text.map_err(|error| ReadError::Request { what: path, cause: words(&error) })?)
+}
+
+fn found_in(text: &str) -> Result<Found, ReadError> {
+    let what = ResourceKind::NAMESPACE.path(None);
+    Found::read(text).map_err(|cause| ReadError::Decode { what, cause: Box::new(cause) })
 }
 
 impl Report for Outcome {

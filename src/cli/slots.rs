@@ -79,6 +79,11 @@ impl RunResult {
         let unfinished = if job.waits_for().is_some() { Self::Waiting } else { Self::Running };
         job.finished.map_or(unfinished, Self::from)
     }
+
+    /// Whether its Job has not ended.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Waiting | Self::Running)
+    }
 }
 
 impl From<FinishedCondition> for RunResult {

@@ -17,6 +17,7 @@ mod conclusion;
 mod publish;
 mod running;
 
+pub use self::backlog::IN_TIME;
 pub use self::conclusion::{Conclusion, conclude};
 pub use self::running::old_at;
 

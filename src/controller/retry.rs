@@ -25,8 +25,8 @@ use crate::workqueue::UNANSWERED;
 pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
 
 /// The longest backoff of a failure caused by the namespace (a webhook's denial, a quota, a missing right). A user fixes
-/// it and then looks for the Jobs; half a minute is less than the shortest period, and one that is fixed soon is tried again
-/// sooner. It exceeds the server's backoff, because the failure may last for days and each attempt calls a webhook.
+/// it and then looks for the Jobs; half a minute is less than the shortest period. It exceeds the server's backoff,
+/// because the failure may last for days and each attempt calls a webhook.
 pub const NAMESPACE_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The longest backoff while a webhook of the namespace cannot be called. Like a server, it returns for all keys at

@@ -360,9 +360,8 @@ impl Board {
             Next { due, slot: cron_job.nominal(due), effect: run.effect }
         });
         let last = case.last_slot().map(|slot| self.last(&case, cron_job, slot));
-        let has_ended =
-            last.as_ref().is_some_and(|last| !matches!(last.result, RunResult::Running | RunResult::Waiting))
-                || children.iter().any(|job| job.finished.is_some());
+        let has_ended = last.as_ref().is_some_and(|last| !last.result.is_under_way())
+            || children.iter().any(|job| job.finished.is_some());
         Row {
             urgency: told.state.urgency(),
             label: told.state.label(),

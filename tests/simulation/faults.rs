@@ -17,8 +17,9 @@ pub fn has_slow_admission() -> bool {
 
 /// Whether each world that allows it has what few have otherwise, by `SIM_…=1` in the environment, so that a defect which only it shows
 /// is found soon: `TAKEOVER` for a takeover that the faults around it make hard, `RESTORE` for a restore of etcd, `STANDSTILL` for a
-/// machine that sleeps with everything on it, `SWITCH` to the in-tree controller and back, `OUTAGE` of the whole server, `STATUSES` or `VERBS` refused for minutes, `ONLY_REFUSALS`
-/// as faults, `OPERATORS` who edit while no controller runs, `BACKFILL`s, CronJobs that leave `LATE` slots out, and `NOISY` namespaces.
+/// machine that sleeps with everything on it, `SWITCH` to the in-tree controller and back, `OUTAGE` of the whole server, `STATUSES` or
+/// `VERBS` refused for minutes, `ONLY_REFUSALS` as faults, `OPERATORS` who edit while no controller runs, `BACKFILL`s, CronJobs that
+/// leave `LATE` slots out, and `NOISY` namespaces.
 pub fn is_everywhere(what: &str) -> bool {
     std::env::var(format!("SIM_{what}")).is_ok_and(|value| value == "1")
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::agenda::Act;
 use crate::call::Call;
-use crate::faults::{self, Fault, FaultKind as F};
+use crate::faults::{self, FaultKind as F};
 use crate::model::{Condition, Cron, Model};
 use crate::people::job_from;
 use crate::rng::Rng;
@@ -48,15 +48,7 @@ impl Scenario {
         let off = if is_beside { started + rng.range(0, 2 * MINUTE) } else { started - rng.range(1, 20) * SECOND };
         self.switch = Some(Switch { on, off, is_beside });
         let is_orderly = rng.range(0, 2);
-        self.faults.extend((0..self.replicas).map(|replica| Fault {
-            number: 870 + replica as u64,
-            at: stopped,
-            until: started,
-            replica,
-            namespace: None,
-            kind: F::Outage,
-            amount: is_orderly,
-        }));
+        self.on_replicas(rng, 870, F::Outage, (stopped, started), is_orderly);
     }
 }
 

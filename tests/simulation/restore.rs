@@ -27,7 +27,7 @@ use serde_json::Value;
 use crate::agenda::Act;
 use crate::call::Call;
 use crate::disguise::READS_AS;
-use crate::faults::{self, Fault, FaultKind as F};
+use crate::faults::{self, FaultKind as F};
 use crate::invariants::{Invariants, Sent};
 use crate::job_world;
 use crate::model::{Author, Cron, Model, owner_of, slot_of, text};
@@ -101,15 +101,7 @@ impl Scenario {
         }
         self.faults.retain(|fault| fault.until + AROUND.0 < stopped || until + AROUND.1 < fault.at);
         let is_orderly = rng.range(0, 2);
-        self.faults.extend((0..self.replicas).map(|replica| Fault {
-            number: 800 + replica as u64,
-            at: stopped,
-            until,
-            replica,
-            namespace: None,
-            kind: F::Outage,
-            amount: is_orderly,
-        }));
+        self.on_replicas(rng, 800, F::Outage, (stopped, until), is_orderly);
     }
 }
 

@@ -280,7 +280,7 @@ impl Scenario {
     }
 
     /// Gives most replicas a fault, and sometimes only one.
-    fn on_replicas(&mut self, rng: &mut Rng, first: u64, kind: F, time: (Millis, Millis), amount: u64) {
+    pub fn on_replicas(&mut self, rng: &mut Rng, first: u64, kind: F, time: (Millis, Millis), amount: u64) {
         let only = usize::try_from(rng.range(0, self.replicas as u64)).unwrap();
         let is_of_all = kind == F::Outage || rng.percent(70);
         for replica in (0..self.replicas).filter(|replica| is_of_all || *replica == only) {

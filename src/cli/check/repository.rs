@@ -325,7 +325,8 @@ fn has_placeholder(text: &str) -> bool {
         let fields = [&object["metadata"]["name"], &object["metadata"]["namespace"], &object["spec"]["schedule"]];
         fields.into_iter().any(|value| value.as_str().is_some_and(is_word))
     };
-    scheduled(text).iter().any(is_replaced)
+    // Most texts have none, and are not parsed for this.
+    BEGINS.iter().any(|begin| text.contains(begin)) && scheduled(text).iter().any(is_replaced)
 }
 
 /// The objects of a kind with a schedule.

@@ -21,8 +21,8 @@ use crate::cli::output::{count, stretch};
 const MOST_SLOTS: usize = 1_000;
 /// So many runs in a row that Replace deleted before their end are no accident.
 const UNENDED: usize = 3;
-/// By how much the clock that tells when a Job succeeded may be behind the controller's.
-const CLOCKS_DIFFER: TimeDelta = TimeDelta::seconds(5);
+/// By how much the clock that tells when a Job ended may differ from the controller's.
+pub(in crate::cli) const CLOCKS_DIFFER: TimeDelta = TimeDelta::seconds(5);
 
 /// Since when a CronJob has had no success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -112,15 +112,8 @@ impl<'a> Case<'a> {
             return Vec::new();
         }
         let jobs: HashSet<&str> = self.children().map(|job| &*job.name.name).collect();
-        let is_gone = |run: &&ToldRun| self.number(&run.job).is_some() && !jobs.contains(&*run.job);
+        let is_gone = |run: &&ToldRun| self.cron_job.number_in(&run.job).is_some() && !jobs.contains(&*run.job);
         self.facts.told.iter().filter(is_gone).collect()
-    }
-
-    /// The number of the slot in the name of a Job.
-    fn number(&self, job: &str) -> Option<i64> {
-        let digits = job.strip_prefix(&*self.cron_job.name.name)?.strip_prefix('-')?;
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        digits.parse().ok().filter(|_| is_number)
     }
 
     /// Whether the run failed, and none is known to have succeeded since.
@@ -145,7 +138,7 @@ impl<'a> Case<'a> {
         }
         // One that is newer may have been created after the Jobs were read.
         let newest = cron_job.controller_kind.number_of(slot);
-        let is_older = |run: &ToldRun| self.number(&run.job).is_some_and(|number| number < newest);
+        let is_older = |run: &ToldRun| cron_job.number_in(&run.job).is_some_and(|number| number < newest);
         let mut created = self.gone_runs().into_iter().filter(|run| run.what == Told::Created && is_older(run));
         created.find(|run| without_success.contains(run.at, &run.job)).map(|run| run.job.clone())
     }
@@ -275,7 +268,7 @@ impl<'a> Case<'a> {
         } else {
             let stuck = self.cron_job.limits().stuck_after.filter(|stuck| stuck.delete)?;
             let since = self.cron_job.controller_kind.number_of(from);
-            let is_newer = |run: &ToldRun| self.number(&run.job).is_some_and(|number| number > since);
+            let is_newer = |run: &ToldRun| self.cron_job.number_in(&run.job).is_some_and(|number| number > since);
             let is_deleted = gone.iter().any(|run| run.what == Told::Deleted && is_newer(run));
             let is_long = stuck.age.checked_mul(3).is_some_and(|long| self.now - from > long);
             (is_deleted && is_long).then(|| format!("each is deleted when it is stuck ({STUCK_AFTER})"))?

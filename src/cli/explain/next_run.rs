@@ -9,11 +9,10 @@ use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::api::policy::BACKLOG;
 use crate::cli::output::{named, stretch};
 use crate::controller::plan::{Skip, Verdict};
+use crate::controller::reconcile::IN_TIME;
 
 /// So many unfinished Jobs are named.
 const NAMED: usize = 2;
-/// For so long a slot waits with a backlog of none.
-const WITHOUT_BACKLOG: TimeDelta = TimeDelta::seconds(60);
 
 impl Case<'_> {
     /// The next time, and what a sync would do then.
@@ -61,7 +60,7 @@ impl Case<'_> {
         let deadline = self.cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
         let deadline = deadline.map(|deadline| (deadline, "spec.startingDeadlineSeconds"));
         let is_none_kept = self.cron_job.limits().backlog == Some(0);
-        let shortest = deadline.into_iter().chain(is_none_kept.then_some((WITHOUT_BACKLOG, BACKLOG))).min();
+        let shortest = deadline.into_iter().chain(is_none_kept.then_some((IN_TIME, BACKLOG))).min();
         let nominal = self.cron_job.nominal(due);
         let next = self.schedule().and_then(|schedule| schedule.next_after(nominal));
         let shortest = shortest.filter(|(time, _)| next.is_none_or(|next| next - nominal > *time));

@@ -182,7 +182,7 @@ impl Night {
             let median = Durations::of(known.facts.children(), now);
             let median = median.map(|durations| format!(", median {}", stretch(seconds(durations.median))));
             // Of one that has not ended, whether it was started at all.
-            let is_under_way = matches!(slot.run, Some(RunResult::Running | RunResult::Waiting));
+            let is_under_way = slot.run.is_some_and(RunResult::is_under_way);
             let what = || format!("took {}", stretch(TimeDelta::seconds(took)));
             let what = if is_under_way { slot.why.clone() } else { what() };
             let why = format!("{what}{}", median.unwrap_or_default());

@@ -10,9 +10,9 @@ use clap::{ArgAction, Parser, ValueHint};
 use http::Uri;
 use schedule::Zone;
 
-use super::{ZONES, zone_named};
+use super::cluster::ControllerArgs;
 use crate::api::ControllerKind;
-use crate::cli::cluster::{Namespaces, Scope};
+use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch::Invocation;
 use crate::options::UsageError;
 use crate::options::go_syntax::parse_int;
@@ -61,13 +61,8 @@ pub(super) struct Ui {
     #[arg(long, value_name = "BOOL", default_value = "false")]
     open: String,
 
-    /// The controller's time zone, for CronJobs without spec.timeZone.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
-
-    /// The --spread-seed of the controller.
-    #[arg(long, value_name = "STRING", default_value = "")]
-    spread_seed: String,
+    #[command(flatten)]
+    controller: ControllerArgs,
 
     /// Show the runs of the last 30 days from this Prometheus, which scrapes the controller with --cronjob-metrics. No credentials
     /// are sent.
@@ -137,7 +132,7 @@ pub(super) fn ui(raw: Ui) -> Result<Invocation, UsageError> {
         u16::try_from(parse_int(text)?).ok()
     });
     let open = faults.boolean("open", &raw.open).unwrap_or_default();
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let ControllerFlags { zone, seed } = raw.controller.read(&mut faults);
     let files: Vec<&str> = raw.filename.iter().flat_map(|list| list.split(',')).collect();
     if files.contains(&"") {
         faults.add("filename", "", "the path of a file or of a directory, or - for stdin");
@@ -158,7 +153,6 @@ pub(super) fn ui(raw: Ui) -> Result<Invocation, UsageError> {
         let namespace = raw.namespace.unwrap_or_else(|| "default".to_owned());
         Origin::Files { paths: files.into_iter().map(PathBuf::from).collect(), recursive, namespace }
     };
-    let seed = raw.spread_seed.as_str().into();
     let (port, shadow) = (port.unwrap_or_default(), raw.shadow);
     Ok(Invocation::Ui(Box::new(UiConfig { origin, port, open, zone, seed, prometheus, shadow })))
 }

@@ -9,15 +9,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Fate, History};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, REPLACE_WAITS};
-use crate::cli::explain::State;
+use crate::cli::explain::{CLOCKS_DIFFER, State};
 use crate::cli::output::count;
 use crate::controller::plan::Skip;
-
-/// By how much the clock that tells when a Job ended may be ahead of the controller's.
-const CLOCKS_DIFFER: TimeDelta = TimeDelta::seconds(5);
-
-/// For so long a slot waits with a backlog of none.
-const WITHOUT_BACKLOG: TimeDelta = TimeDelta::seconds(60);
+use crate::controller::reconcile::IN_TIME;
 
 /// What became of a slot, why it did not start, and the same in words.
 type Told = (Fate, Option<Skip>, String);
@@ -112,17 +107,14 @@ impl History<'_> {
         cron_job.decided_until(&cron_job.status, self.now) >= Some(slot)
     }
 
-    /// Whether a slot has no Job because of a freeze. When one that is over began, an Event tells at most.
+    /// Whether a slot has no Job because of a freeze. Of a freeze that is over, it is not known when it began.
     fn frozen(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<String> {
         let cron_job = &self.known.facts.cron_job;
         let restriction = cron_job.restriction()?;
         restriction.not_before().filter(|end| slot < *end)?;
-        let seen = self.traces.frozen_at;
-        let is_in_it = match restriction.frozen_since() {
-            Some(since) => {
-                let since = seen.map_or(since, |seen| seen.min(since));
-                cron_job.due(slot) >= since || is_certain && self.waited_at(slot, since)
-            }
+        let since = restriction.frozen_since().map(|since| self.traces.frozen_at.map_or(since, |seen| seen.min(since)));
+        let is_in_it = match since {
+            Some(since) => cron_job.due(slot) >= since || is_certain && self.waited_at(slot, since),
             None => is_certain || self.traces.none_ended,
         };
         is_in_it.then(|| "its Namespace was frozen before it started".to_owned())
@@ -132,7 +124,7 @@ impl History<'_> {
     fn waited_at(&self, slot: DateTime<Utc>, frozen: DateTime<Utc>) -> bool {
         let cron_job = &self.known.facts.cron_job;
         let own = cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
-        let briefly = Some(WITHOUT_BACKLOG).filter(|_| cron_job.limits().backlog == Some(0));
+        let briefly = Some(IN_TIME).filter(|_| cron_job.limits().backlog == Some(0));
         let is_in_time = |wait: TimeDelta| frozen - cron_job.due(slot) <= wait;
         let Some(schedule) = self.case.own_schedule() else { return false };
         let later = std::iter::successors(schedule.next_after(slot), |slot| schedule.next_after(*slot));

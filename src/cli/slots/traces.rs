@@ -199,13 +199,10 @@ impl<'a> Traces<'a> {
 /// The runs of slots of which an Event says when they began and another that they ended, and whose Jobs are gone.
 fn gone_runs(known: &Known) -> impl Iterator<Item = (DateTime<Utc>, DateTime<Utc>, &str)> {
     let cron_job = &known.facts.cron_job;
-    let is_of_slot = |name: &str| {
-        let digits = name.strip_prefix(&*cron_job.name.name).and_then(|rest| rest.strip_prefix('-'));
-        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
-    };
     let said = |reason: &'static str| steps::each(known.events.iter()).filter(move |event| event.reason == reason);
     let began = said("SuccessfulCreate").filter_map(|event| Some((event.message.rsplit_once(' ')?.1, event.time)));
-    let mut began: HashMap<&str, DateTime<Utc>> = began.filter(|(name, _)| is_of_slot(name)).collect();
+    let mut began: HashMap<&str, DateTime<Utc>> =
+        began.filter(|(name, _)| cron_job.number_in(name).is_some()).collect();
     if !began.is_empty() {
         for job in known.facts.children() {
             began.remove(&*job.name.name);

@@ -19,7 +19,7 @@ use crate::controller::plan::{Blocked, Outcome, Skip, Verdict};
 use crate::controller::status::Draft;
 
 /// How late a slot may start with `backlog: 0`.
-const IN_TIME: TimeDelta = TimeDelta::seconds(60);
+pub const IN_TIME: TimeDelta = TimeDelta::seconds(60);
 
 /// How long after a slot came due its first look may be. A Job that began until then counts as one that ran when it came due.
 const FIRST_LOOK: TimeDelta = TimeDelta::seconds(5);
