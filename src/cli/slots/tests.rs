@@ -713,6 +713,8 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
         at(time, "SawCompletedJob", &format!("Saw completed job: {}, condition: Failed", name_of(&day(19))))
     };
     let none = json!({"spec": {"concurrencyPolicy": "Forbid", "failedJobsHistoryLimit": 0}, "status": {"lastScheduleTime": day(22)}});
+    let mut stuck = none.clone();
+    stuck["metadata"] = json!({"annotations": {STUCK_AFTER: "1h, delete"}});
     let rows: Vec<Kept<'_>> = vec![
         (
             "it waited when the freeze began",
@@ -779,6 +781,15 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
             None,
             "\u{2717}\u{25cb}?\u{2013}",
             vec![ended, "nightly-29917560 ran, and concurrencyPolicy is Forbid", gone, rest],
+        ),
+        (
+            "that one was stuck soon, and blocked nothing from then on",
+            stuck,
+            vec![],
+            vec![saw("2026-11-21T03:00:00Z"), created.clone()],
+            None,
+            "\u{2717}??\u{2013}",
+            vec![ended, gone, "its Job no longer exists"],
         ),
         (
             "and one that may have started it when it ended",

@@ -71,7 +71,12 @@ impl<'a> Traces<'a> {
             |job: &Job| all_block || job.slot_of(cron_job).is_some() || cron_job.status.in_active_list(&job.uid);
         let blocking = children().filter(|job| (is_counted || !job.of_backfill) && blocks(job));
         let runs = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &*job.name.name)));
-        let mut runs: Vec<_> = runs.chain(gone_runs(known)).collect();
+        // One that was stuck kept no slot from starting from then on, also if it is gone.
+        let gone = gone_runs(known).map(|(began, end, name)| {
+            let freed = freed.and_then(|stuck| began.checked_add_signed(stuck.age));
+            (began, freed.map_or(end, |freed| end.min(freed)), name)
+        });
+        let mut runs: Vec<_> = runs.chain(gone).collect();
         runs.sort_by_key(|(created, ..)| *created);
         let mut ends: Vec<_> = runs.iter().map(|(_, end, _)| *end).collect();
         ends.sort_unstable();
