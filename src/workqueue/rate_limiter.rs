@@ -3,7 +3,9 @@
 //! Guarantees: pure; it never waits and never reads a clock. Results are those of `TypedItemExponentialFailureRateLimiter` in
 //! client-go's `util/workqueue/default_rate_limiters.go`, where all failures of a key have one maximum delay. Failures with
 //! different maximum delays are counted apart, so many that wait for seconds never make the first of another kind wait for
-//! minutes. If the kinds alternate, the key still waits ever longer, because no failure resets a count.
+//! minutes. If the kinds alternate, the key still waits ever longer, because no failure resets a count. A failure with a maximum delay
+//! of its own is not the key's fault, and someone may be mending its cause. From [`PATIENCE`] on, each of its delays is only an eighth
+//! longer than the one before, so the retry comes within an eighth of the time that the cause has lasted, and two seconds.
 //!
 //! client-go's default limiter also has a token bucket of ten a second with a burst of a hundred for all keys together. After
 //! an outage of the API server in which 2,000 keys failed, the last one would get its token after more than three minutes. The
@@ -13,7 +15,11 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-/// Backoff of each key: the base delay doubled with every failure, up to the maximum delay or that of the failure.
+/// The delay from which one with a maximum of its own grows slowly.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Backoff of each key: the base delay doubled with every failure, up to the maximum delay. With a maximum of its own it grows as
+/// above, up to that.
 ///
 /// A key that is never forgotten stays in memory: call [`Self::forget`] when it succeeds or is gone.
 #[derive(Debug)]
@@ -51,12 +57,13 @@ impl<K: Clone + Eq + Hash> ItemExponentialFailure<K> {
         });
         let failures = &mut counts[at].1;
         let mut delay = self.base_delay;
-        // No delay but zero survives this many doublings, so the loop is short for any number of failures.
+        // No delay but zero survives this many steps, so the loop is short for any number of failures.
         for _ in 0..(*failures).min(u128::BITS) {
             if delay >= max_delay {
                 break;
             }
-            delay = delay.saturating_mul(2);
+            let is_mended_by_others = max_delay < self.max_delay && delay >= PATIENCE;
+            delay = delay.saturating_add(if is_mended_by_others { delay / 8 } else { delay });
         }
         *failures = failures.saturating_add(1);
         delay.min(max_delay)

@@ -62,7 +62,9 @@ impl Unfinished {
             found.count += 1;
             if job.awaits_start() {
                 earlier(&mut found.unstarted_since, job.creation_timestamp);
-            } else if let Some(start) = job.started(now).filter(|_| !job.suspended && job.scheduled_timestamp.is_some())
+            } else if job.waits_for().is_none()
+                && job.scheduled_timestamp.is_some()
+                && let Some(start) = job.started(now)
             {
                 earlier(&mut found.runs_since, start);
             }

@@ -202,7 +202,7 @@ async fn key_that_failed_often_comes_back_as_soon_as_its_class_allows_and_at_its
         world.create_cron_job("hello", json!({ "schedule": "0 * * * *" })).await;
         let (queue, hello) = (world.controller.queue(), key("hello"));
         assert_eq!(failure.class(), class, "{sentence}");
-        for _ in 0..20 {
+        for _ in 0..40 {
             queue.remove_timers(&hello);
             world.controller.retry(&hello, &failure);
         }

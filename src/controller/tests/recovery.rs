@@ -108,7 +108,7 @@ async fn job_starts_as_soon_after_the_last_trouble_as_its_class_allows_whatever_
 #[tokio::test(start_paused = true)]
 async fn failures_of_alternating_classes_are_retried_less_and_less_often() {
     let rows: &[(&str, &[Fate], usize)] = &[
-        ("server and namespace", &[AWAY, QUOTA], 100),
+        ("server and namespace", &[AWAY, QUOTA], 125),
         ("server and key", &[AWAY, INVALID], 40),
         ("namespace and key", &[MISSING_RIGHT, INVALID], 40),
         ("all", &[AWAY, INVALID, QUOTA, WEBHOOK], 80),

@@ -46,6 +46,21 @@ fn the_controllers_backoff_is_five_milliseconds_doubled_to_a_thousand_seconds() 
     assert_eq!(delays[16..], [327_680, 655_360, 1_000_000, 1_000_000]);
 }
 
+/// A user who mends a quota waits no longer than an eighth of the time that it was wrong, and about two seconds.
+#[test]
+fn a_cause_that_others_mend_is_tried_again_within_an_eighth_of_the_time_that_it_has_lasted() {
+    for at_most in [2, 4, 30, 600].map(Duration::from_secs) {
+        let (mut limiter, mut lasted) = (ItemExponentialFailure::default(), Duration::ZERO);
+        for number in 0..100 {
+            let delay = limiter.when(&"x", at_most);
+            assert!(delay <= lasted / 8 + Duration::from_millis(2_300), "{at_most:?}: {delay:?} after {lasted:?}");
+            assert!(delay >= at_most.min(lasted / 8), "{at_most:?}: {delay:?} after {lasted:?}");
+            assert!(number < 60 || delay == at_most, "{at_most:?}: {delay:?} after {number} failures");
+            lasted += delay;
+        }
+    }
+}
+
 /// Each failure by its maximum delay in milliseconds, and how long the key waits then.
 #[test]
 fn failures_with_different_maximum_delays_are_counted_apart_and_forgotten_together() {
@@ -54,9 +69,9 @@ fn failures_with_different_maximum_delays_are_counted_apart_and_forgotten_togeth
     let many: Vec<_> = (0..20).map(|_| waits(2_000)).collect();
     assert_eq!((many[..3].to_vec(), many[19]), (vec![5, 10, 20], 2_000));
     assert_eq!([waits(u64::MAX), waits(30_000), waits(2_000), waits(u64::MAX)], [5, 5, 2_000, 10]);
-    let alternating: Vec<_> = (0..13).map(|_| (waits(2_000), waits(30_000))).collect();
-    assert_eq!(alternating[12], (2_000, 30_000), "they wait ever longer");
-    assert_eq!(limiter.num_requeues(&"x"), 20 + 4 + 26);
+    let alternating: Vec<_> = (0..40).map(|_| (waits(2_000), waits(30_000))).collect();
+    assert_eq!(alternating[39], (2_000, 30_000), "they wait ever longer");
+    assert_eq!(limiter.num_requeues(&"x"), 20 + 4 + 80);
     assert_eq!(limiter.failures["x"].len(), 3);
     limiter.forget(&"x");
     assert!(limiter.failures.is_empty());

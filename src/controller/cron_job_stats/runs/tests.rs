@@ -83,7 +83,7 @@ fn durations_at_first_are_those_of_the_jobs_that_are_left_and_nothing_is_counted
 }
 
 #[test]
-fn jobs_that_have_not_ended_run_or_wait_or_are_suspended_or_have_no_slot() {
+fn jobs_that_have_not_ended_run_or_wait_or_are_suspended_or_may_have_no_pod_or_have_no_slot() {
     let (start, later) = ("2026-03-02T11:00:00Z", "2026-03-02T11:30:00Z");
     let suspended = objects::job("report-1", "u", json!({ "spec": { "suspend": true } }));
     let backfilled =
@@ -91,9 +91,14 @@ fn jobs_that_have_not_ended_run_or_wait_or_are_suspended_or_have_no_slot() {
     let slot = json!({ "annotations": { "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:00:00Z" } });
     let of_a_slot =
         |start: &str| objects::job("report-1", "u", json!({ "metadata": slot, "status": { "startTime": start } }));
+    let without_pods = json!({
+        "metadata": slot, "spec": { "parallelism": 0 }, "status": { "startTime": "2026-03-02T10:58:00Z" }
+    });
+    let without_pods = objects::job("report-1", "u", without_pods);
     let jobs = [
         of_a_slot(later),
         of_a_slot(start),
+        without_pods,
         job(&json!({ "startTime": "2026-03-02T10:59:00Z" })),
         job(&json!({})),
         suspended,
@@ -101,9 +106,9 @@ fn jobs_that_have_not_ended_run_or_wait_or_are_suspended_or_have_no_slot() {
         ended("Complete", 5),
     ];
     let want =
-        Unfinished { count: 5, runs_since: Some(time(start)), unstarted_since: Some(time("2026-03-02T10:00:00Z")) };
+        Unfinished { count: 6, runs_since: Some(time(start)), unstarted_since: Some(time("2026-03-02T10:00:00Z")) };
     assert_eq!(Unfinished::of(&jobs, time(NOW)), want);
-    assert_eq!(Unfinished::of(&jobs[6..], time(NOW)), Unfinished::default());
+    assert_eq!(Unfinished::of(&jobs[7..], time(NOW)), Unfinished::default());
 }
 
 #[test]
