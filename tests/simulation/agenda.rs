@@ -26,6 +26,7 @@ use crate::restore::Restore;
 use crate::rivals;
 use crate::rng::hash;
 use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
+use crate::sequences::TAKEOVER;
 use crate::sim::{Ear, LEASE, Replica as Place, Sim};
 use crate::view::View;
 
@@ -120,6 +121,9 @@ impl Sim {
         for (place, fault) in scenario.faults.iter().enumerate() {
             state.plan(fault.at, Act::Begin(place));
             state.plan(fault.until, Act::End(fault.number));
+        }
+        if scenario.faults.iter().any(|fault| TAKEOVER.contains(&fault.number)) {
+            state.invariants.coverage.count("world", "leader that goes while a watch is silent");
         }
         if scenario.manage == Manage::Annotated {
             state.plan(0, Act::InTree);

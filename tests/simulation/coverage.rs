@@ -175,6 +175,8 @@ const RARE: [(&str, &[&str]); 3] = [
             "backfill called beside itself",
             "watch of a backfill cut",
             "etcd restored from a backup",
+            "leader that goes while a watch is silent",
+            "lease taken over after its end",
             "cluster switched to the in-tree controller and back, beside it",
             "cluster switched to the in-tree controller and back, after it",
             "machine asleep with everything on it",

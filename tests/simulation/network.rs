@@ -79,10 +79,13 @@ const TIMED_OUT: Reply = Reply::Refused(
     "Timeout: request did not complete within requested timeout - context deadline exceeded",
 );
 
-/// What the server calls a refusal of that code, and why.
-fn wording(code: u16) -> (&'static str, &'static str) {
+/// What the server calls a refusal of that code, and why. Only a create can exceed a quota.
+fn wording(code: u16, is_of_quota: bool) -> (&'static str, &'static str) {
     match code {
-        403 => ("Forbidden", "jobs.batch is forbidden: exceeded quota: few, requested: count/jobs.batch=1"),
+        403 if is_of_quota => {
+            ("Forbidden", "jobs.batch is forbidden: exceeded quota: few, requested: count/jobs.batch=1")
+        }
+        403 => ("Forbidden", "the request is forbidden: User \"controller\" cannot do that in the namespace"),
         404 => ("NotFound", "namespaces \"the-one\" not found"),
         409 => ("Conflict", "Operation cannot be fulfilled on resourcequotas \"few\": the object has been modified"),
         422 => ("Invalid", "the object is invalid: spec: Invalid value: no"),
@@ -276,16 +279,17 @@ impl State {
             }
         }
         self.strike(replica, call, &mut fate);
-        if let Some((kind, code)) = self.refusal(replica, call, sim) {
+        if let Some((kind, code, number)) = self.refusal(replica, call, sim) {
             self.struck(kind);
-            let (reason, message) = wording(code);
+            let (reason, message) =
+                wording(code, kind == F::CreateRefused && (sim.scenario.seed + number / 2) % 2 == 0);
             (fate.is_committed, fate.reply) = (false, Reply::Refused(code, reason, message));
         }
         fate
     }
 
-    /// The refusal of one verb that lasts for minutes.
-    fn refusal(&self, replica: usize, call: &Call, sim: &Sim) -> Option<(F, u16)> {
+    /// The refusal of one verb that lasts for minutes, with its code and the fault's number.
+    fn refusal(&self, replica: usize, call: &Call, sim: &Sim) -> Option<(F, u16, u64)> {
         let kind = match (call.kind, &call.method) {
             (Kind::CronJobs, _) if call.status && call.is_write() => F::StatusRefused,
             (Kind::Jobs, &Method::POST) => F::CreateRefused,
@@ -295,7 +299,7 @@ impl State {
             _ => return None,
         };
         if kind == F::LeaseRefused {
-            return self.suffers(kind, replica).map(|fault| (kind, fault.refusal().0));
+            return self.suffers(kind, replica).map(|fault| (kind, fault.refusal().0, fault.number));
         }
         let concerns = |fault: &&Fault| {
             let place = fault.refusal().1;
@@ -306,7 +310,7 @@ impl State {
                 })
         };
         let fault = self.faults.values().map(|(fault, _)| fault).find(concerns)?;
-        Some((kind, fault.refusal().0))
+        Some((kind, fault.refusal().0, fault.number))
     }
 
     fn strike(&mut self, replica: usize, call: &Call, fate: &mut Fate) {

@@ -198,10 +198,20 @@ impl Cron {
         let resumed = known.get(last + 1)?;
         let place = known[..last].iter().rposition(|version| !version.is_suspended())?;
         let before = &known[place];
-        let generation = before.object["metadata"]["generation"].as_i64()?;
-        let is_recorded = counted_from(&before.object)?.ends_with(&format!(":{generation}"));
-        (is_recorded && known[place..].iter().all(|version| is_plain(version) && version.waits_after_change()))
-            .then_some(resumed.at)
+        let generation = |version: &Version| version.object["metadata"]["generation"].as_i64();
+        let waits = |version: &Version| is_plain(version) && version.waits_after_change();
+        // Written by a controller which had seen the last edit and the policy, whatever it says.
+        let is_written = |at: usize| {
+            let seen = known[at].at.saturating_sub(SHOWN_WITHIN);
+            let first = known[..at].partition_point(|version| version.at <= seen).checked_sub(1);
+            let is_like = |version: &Version| waits(version) && generation(version) == generation(before);
+            let record = |at: usize| counted_from(&known[at].object);
+            record(at).is_some()
+                && record(at) != record(at - 1)
+                && first.is_some_and(|first| known[first..=at].iter().all(is_like))
+        };
+        let is_recorded = (1..=place).any(is_written);
+        (is_recorded && known[place..].iter().all(waits)).then_some(resumed.at)
     }
 }
 

@@ -43,7 +43,11 @@ impl Scenario {
         }
         let at = rng.range(BEFORE, self.active - 4 * MINUTE);
         let until = at + rng.range(5, 90) * SECOND;
-        self.faults.retain(|fault| fault.until + BEFORE < at || until + BACK < fault.at);
+        let is_kept = |fault: &Fault| fault.until + BEFORE < at || until + BACK < fault.at;
+        if self.loses_takeover(is_kept) {
+            return;
+        }
+        self.faults.retain(is_kept);
         let mut faults = vec![(AWAY, 0, F::ServerRestart, (at, until), 100)];
         if rng.percent(50) {
             let restarts = at + rng.range(1, (until - at) / SECOND) * SECOND;

@@ -2,7 +2,8 @@
 //!
 //! Guarantee: the time between the last failure of a request about a CronJob and the next attempt to start its due slot is at most
 //! what is promised for that failure, whatever failed before, how often, and for which reasons. After a refusal of the object
-//! itself (409 of a status, 404, 422) this doubles with each of its kind. Two seconds more are allowed, and half a minute where reads or
+//! itself (409 of a status, 404, 422) this doubles with each of its kind, and after one for a reason of the namespace it grows by an
+//! eighth, from two seconds on. Two seconds more are allowed, and half a minute where reads or
 //! the lease are refused, too: what an informer waits for then, and with it a takeover, counts.
 //!
 //! Not judged: while faults other than these are about, where a policy may hold the slot, each `@every`, whose slots of one minute share
@@ -37,6 +38,9 @@ pub const GIVEN_UP_WITHIN: Millis = 5 * SECOND;
 /// The wait after the first refusal of an object, and the longest one.
 const OF_OBJECT: (TimeDelta, TimeDelta) = (TimeDelta::milliseconds(5), TimeDelta::seconds(1000));
 
+/// After refusals for a reason of the namespace: from when on the wait grows by an eighth, and the longest one.
+const OF_NAMESPACE: (TimeDelta, TimeDelta) = (TimeDelta::seconds(2), TimeDelta::seconds(30));
+
 /// How much longer than promised an attempt may take.
 const SLACK: TimeDelta = TimeDelta::seconds(2);
 
@@ -48,21 +52,15 @@ const ALLOWANCE: TimeDelta = TimeDelta::seconds(30);
 pub struct Recovery {
     /// When a request about each CronJob was last refused, by its place in the scenario, and the wait that is promised then.
     refused: BTreeMap<usize, (Millis, TimeDelta)>,
+    /// How long it may take after the next refusal for a reason of the namespace.
+    next_of_namespace: BTreeMap<usize, TimeDelta>,
     /// How long it may take after the next refusal of the object itself.
     next_of_object: BTreeMap<usize, TimeDelta>,
 }
 
-/// The longest wait after a refusal that is not one of the object itself.
-fn promised(call: &Call, code: u16, is_webhook_away: bool) -> Option<TimeDelta> {
-    let seconds = match code {
-        500.. if is_webhook_away => 4,
-        429 | 500.. => 2,
-        // A quota, a denial, a missing right; a conflict of the quota.
-        403 => 30,
-        409 if call.is_create_of_job() => 30,
-        _ => return None,
-    };
-    Some(TimeDelta::seconds(seconds))
+/// Whether what was refused is a quota's, a denial or a missing right; or a conflict of the quota.
+fn is_of_namespace(call: &Call, code: u16) -> bool {
+    code == 403 || code == 409 && call.is_create_of_job()
 }
 
 impl Recovery {
@@ -72,10 +70,19 @@ impl Recovery {
             cron_job.namespace == call.namespace && call.concerns(&cron_job.name)
         };
         for (place, _) in scenario.cron_jobs.iter().enumerate().filter(is_of) {
-            let longest = promised(call, code, is_webhook_away).unwrap_or_else(|| {
-                let next = self.next_of_object.entry(place).or_insert(OF_OBJECT.0);
-                std::mem::replace(next, (*next * 2).min(OF_OBJECT.1))
-            });
+            let longest = match code {
+                500.. if is_webhook_away => TimeDelta::seconds(4),
+                429 | 500.. => TimeDelta::seconds(2),
+                _ if is_of_namespace(call, code) => {
+                    let next = self.next_of_namespace.entry(place).or_insert(OF_OBJECT.0);
+                    let longer = if *next < OF_NAMESPACE.0 { *next * 2 } else { *next + *next / 8 };
+                    std::mem::replace(next, longer.min(OF_NAMESPACE.1))
+                }
+                _ => {
+                    let next = self.next_of_object.entry(place).or_insert(OF_OBJECT.0);
+                    std::mem::replace(next, (*next * 2).min(OF_OBJECT.1))
+                }
+            };
             self.refused.insert(place, (at, longest));
         }
     }

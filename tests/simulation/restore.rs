@@ -27,7 +27,7 @@ use serde_json::Value;
 use crate::agenda::Act;
 use crate::call::Call;
 use crate::disguise::READS_AS;
-use crate::faults::{self, FaultKind as F};
+use crate::faults::{self, Fault, FaultKind as F};
 use crate::invariants::{Invariants, Sent};
 use crate::job_world;
 use crate::model::{Author, Cron, Model, owner_of, slot_of, text};
@@ -89,6 +89,10 @@ impl Scenario {
         let stopped = rng.range(3 * MINUTE, self.active - 4 * MINUTE);
         let at = stopped + rng.range(2, 40) * SECOND;
         let until = at + rng.range(SECOND, 70 * SECOND);
+        let is_kept = |fault: &Fault| fault.until + AROUND.0 < stopped || until + AROUND.1 < fault.at;
+        if self.loses_takeover(is_kept) {
+            return;
+        }
         let backup = stopped.saturating_sub(rng.range(5 * SECOND, 8 * MINUTE)).max(20 * SECOND);
         let is_guarded = rng.percent(50) && self.controller_kind.counted_from.is_some();
         self.restore = Some(Restore { backup, at, until, is_guarded });
@@ -99,7 +103,7 @@ impl Scenario {
                 self.edits.push(Edit { at: later, cron_job, action: Action::Timing(change) });
             }
         }
-        self.faults.retain(|fault| fault.until + AROUND.0 < stopped || until + AROUND.1 < fault.at);
+        self.faults.retain(is_kept);
         let is_orderly = rng.range(0, 2);
         self.on_replicas(rng, 800, F::Outage, (stopped, until), is_orderly);
     }

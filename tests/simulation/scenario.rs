@@ -236,7 +236,8 @@ impl Scenario {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
         }
         // From separate sequences: the rest of the world stays the same.
-        if has_slow_admission() && (Rng::fork(seed, "noisy").percent(10) || is_everywhere("NOISY")) {
+        let is_noisy = Rng::fork(seed, "noisy").percent(10) && !is_everywhere("TAKEOVER") || is_everywhere("NOISY");
+        if has_slow_admission() && is_noisy {
             scenario.become_noisy(&mut Rng::fork(seed, "noise"));
         } else {
             scenario.press(&mut Rng::fork(seed, "pressure"));

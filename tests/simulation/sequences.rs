@@ -12,6 +12,9 @@ use crate::policies;
 use crate::rng::Rng;
 use crate::scenario::{self, Action, Edit, MINUTE, Millis, NAMESPACES, SECOND, Scenario};
 
+/// The numbers of the faults of a takeover.
+pub const TAKEOVER: std::ops::Range<u64> = 300..340;
+
 impl Scenario {
     /// Adds all of them.
     pub fn add_sequences(&mut self) {
@@ -34,7 +37,8 @@ impl Scenario {
     /// In few worlds, no other fault hides how long a CronJob waits after a refusal: creates are refused for minutes, for a reason
     /// of their namespace, and then for one of their own, so that each is tried at least once more.
     fn only_refuse(&mut self, rng: &mut Rng) {
-        if rng.percent(92) && !faults::is_everywhere("ONLY_REFUSALS") {
+        let is_drawn = rng.percent(8) || faults::is_everywhere("ONLY_REFUSALS");
+        if !is_drawn || self.loses_takeover(|_| false) {
             return;
         }
         self.faults.retain(|fault| fault.kind.is_refusal() && fault.kind != F::AdmissionDenies);
@@ -141,6 +145,12 @@ impl Scenario {
         if crash != F::Freeze && rng.percent(30) {
             self.faults.push(Fault::on(320, 0, F::LeaseDeleted, (soon, soon + SECOND), 0));
         }
+    }
+
+    /// Whether a world that is to have a takeover would lose a part of it, if only some faults were kept.
+    pub fn loses_takeover(&self, is_kept: impl Fn(&Fault) -> bool) -> bool {
+        faults::is_everywhere("TAKEOVER")
+            && self.faults.iter().any(|fault| TAKEOVER.contains(&fault.number) && !is_kept(fault))
     }
 
     /// One verb is refused for minutes, for all CronJobs of a namespace or for one, with one code after the other. Some of

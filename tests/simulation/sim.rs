@@ -415,6 +415,9 @@ impl State {
                     };
                     model.creates_end.insert(holder.to_owned(), ends);
                     if holder != model.holder {
+                        if !holder.is_empty() && !model.holder.is_empty() {
+                            invariants.coverage.count("world", "lease taken over after its end");
+                        }
                         journal.note(at, format_args!("{author} -> the lease is held by {holder:?}"));
                         model.holder = holder.to_owned();
                         model.held_since = Some(at);
