@@ -158,6 +158,10 @@ pub fn run(
             let (answer, errors) = next::manifests::next_of(&sources, namespace, question, clock.now());
             unreadable.extend(errors);
             output::note(&PlainText::lines(left_out.lines("next")));
+            if sources.is_empty() && unreadable.is_empty() {
+                unreadable
+                    .extend(paths.first().map(|path| crate::dev::manifests::ManifestError::NoManifest(path.clone())));
+            }
             output::note(&PlainText::lines(unreadable.iter().map(ToString::to_string)));
             let text = answer.as_ref().map(|answer| fitting(answer, *format, screen)).unwrap_or_default();
             Ok(Answer { text, is_good: unreadable.is_empty() && answer.is_some_and(|answer| answer.is_good()) })

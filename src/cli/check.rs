@@ -35,7 +35,7 @@ use super::restrictions::Restrictions;
 use super::{hints, next};
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
-use crate::dev::manifests::{Document, ManifestError, Position, documents};
+use crate::dev::manifests::{self, Document, ManifestError, Position, documents};
 use crate::terminal::PlainText;
 use admission::{AdmissionPolicies, Judge};
 pub use code::Code;
@@ -217,6 +217,23 @@ pub fn check_by(sources: &[Source], policies: &AdmissionPolicies, rules: &Rules,
         }
     }
     checker.into_report()
+}
+
+/// What an API server finds wrong with an object of a kind with a schedule, each with its line and its field.
+pub(super) fn faults_of(
+    document: &Document,
+    of: &manifests::Place,
+    kind: ControllerKind,
+    object: &Value,
+) -> Vec<String> {
+    let lines = Lines::of(document);
+    let errors = Served::new().judge(kind, object).into_iter().filter(|fault| fault.severity == Severity::Error);
+    let text = |fault: Fault| {
+        let line = lines.line_of(&of.field(&fault.field));
+        let field = if fault.field.is_empty() { String::new() } else { format!("{}: ", fault.field) };
+        format!("line {line}: {field}{}", fault.message)
+    };
+    errors.map(text).collect()
 }
 
 /// The start of the day.

@@ -77,7 +77,7 @@ fn times(values: &FieldValues) -> String {
         return match (hours.as_slice(), is_run(hours)) {
             ([first, .., last], true) => format!("every minute from {first:02}:00 to {last:02}:59"),
             ([hour], _) => format!("every minute from {hour:02}:00 to {hour:02}:59"),
-            _ => format!("every minute of the hours {}", listed(hours, number)),
+            _ => format!("every minute of {}", the_hours(hours)),
         };
     }
     if !each_hour && minutes.len() * hours.len() <= MAX_TIMES {
@@ -98,11 +98,11 @@ fn times(values: &FieldValues) -> String {
             };
             format!("every {step} minutes from {first:02}:00 to {last:02}:{minute:02}")
         }
-        (Some(minutes), _) if minutes > 1 => format!("every {minutes} minutes of the hours {}", listed(hours, number)),
+        (Some(minutes), _) if minutes > 1 => format!("every {minutes} minutes of {}", the_hours(hours)),
         (_, Some(1)) => format!("every hour, {past}"),
         (_, Some(step)) => format!("every {step} hours, {past}"),
-        _ if minutes == &[0] => format!("at minute 0 of the hours {}", listed(hours, number)),
-        _ => format!("{past} of the hours {}", listed(hours, number)),
+        _ if minutes == &[0] => format!("at minute 0 of {}", the_hours(hours)),
+        _ => format!("{past} of {}", the_hours(hours)),
     }
 }
 
@@ -128,6 +128,11 @@ fn months(values: &FieldValues) -> String {
         return String::new();
     }
     format!(" in {}", listed(&values.months, |month| MONTHS[month as usize % 13].to_owned()))
+}
+
+fn the_hours(hours: &[u32]) -> String {
+    let noun = if hours.len() == 1 { "hour" } else { "hours" };
+    format!("the {noun} {}", listed(hours, number))
 }
 
 fn number(value: u32) -> String {

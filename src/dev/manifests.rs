@@ -89,6 +89,9 @@ pub enum ManifestError {
     /// A directory contains no manifest.
     #[error("{}: {EMPTY}", .0.display())]
     Empty(PathBuf),
+    /// No file that was read is a manifest by itself.
+    #[error("{}: {NO_MANIFEST}", .0.display())]
+    NoManifest(PathBuf),
     /// A document is not YAML.
     #[error("{place}: not YAML: {cause}")]
     Yaml {
@@ -107,6 +110,14 @@ pub enum ManifestError {
         /// What is wrong with the field.
         problem: String,
     },
+    /// An object cannot be read.
+    #[error("{place}, {problem}")]
+    Object {
+        /// Its position.
+        place: Position,
+        /// The line, the field, and what is wrong with it.
+        problem: String,
+    },
     /// The API server rejects the object.
     #[error("{place}: {refusal}")]
     Refused {
@@ -121,8 +132,11 @@ impl ManifestError {
     /// The file or directory that the error is about.
     pub(crate) fn file(&self) -> String {
         match self {
-            Self::Read { path, .. } | Self::Empty(path) => path_text(path),
-            Self::Yaml { place, .. } | Self::Field { place, .. } | Self::Refused { place, .. } => place.file.clone(),
+            Self::Read { path, .. } | Self::Empty(path) | Self::NoManifest(path) => path_text(path),
+            Self::Yaml { place, .. }
+            | Self::Field { place, .. }
+            | Self::Object { place, .. }
+            | Self::Refused { place, .. } => place.file.clone(),
         }
     }
 
@@ -131,12 +145,17 @@ impl ManifestError {
         match self {
             Self::Read { source, .. } => format!("cannot be read: {source}"),
             Self::Empty(_) => EMPTY.to_owned(),
+            Self::NoManifest(_) => NO_MANIFEST.to_owned(),
             Self::Yaml { cause, .. } => format!("not YAML: {cause}"),
             Self::Field { field, problem, .. } => format!("{field}: {problem}"),
+            Self::Object { problem, .. } => problem.clone(),
             Self::Refused { refusal, .. } => refusal.to_string(),
         }
     }
 }
+
+/// What is wrong with files that are no manifests by themselves.
+const NO_MANIFEST: &str = "no file here is a manifest with a CronJob by itself";
 
 /// What is wrong with a directory without manifests.
 const EMPTY: &str = "there is no .yaml, .yml or .json file in this directory";
@@ -344,7 +363,7 @@ fn judge(place: &Position, object: &Value) -> Result<(), ManifestError> {
 /// that it cannot serve, are skipped, each with a warning.
 ///
 /// # Errors
-/// The first manifest that the server rejects.
+/// The first manifest that the server rejects, or whose kind is nearly one that it serves.
 pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: bool) -> Result<(), ManifestError> {
     let first = ["Namespace", "CustomResourceDefinition"];
     let rank = |kind: &Value| first.iter().position(|first| kind == first).unwrap_or(first.len());
@@ -353,13 +372,11 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
     let mut known = HashSet::from(["default".to_owned()]);
     for manifest in manifests {
         let Some(target) = Target::new(&server.resources(), &manifest.object) else {
-            let (kind, api_version) = (&manifest.object["kind"], &manifest.object["apiVersion"]);
-            match meant(&manifest.object) {
-                Some(hint) => warn!(place = %manifest.place, "skipped an object: {hint}"),
-                None => {
-                    warn!(place = %manifest.place, %kind, %api_version, "skipped an object of a kind that this cluster does not serve");
-                }
+            if let Some((field, problem)) = meant(&manifest.object) {
+                return Err(ManifestError::Field { place: manifest.place, field, problem });
             }
+            let (kind, api_version) = (&manifest.object["kind"], &manifest.object["apiVersion"]);
+            warn!(place = %manifest.place, %kind, %api_version, "skipped an object of a kind that this cluster does not serve");
             continue;
         };
         let is_definition = manifest.object["kind"] == "CustomResourceDefinition";
@@ -378,10 +395,10 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
     Ok(())
 }
 
-/// Which kind is probably meant by that of an object, as `check` says it.
-fn meant(object: &Value) -> Option<String> {
+/// Which kind is probably meant by that of an object, as `check` says it, with the wrong field.
+pub(crate) fn meant(object: &Value) -> Option<(&'static str, String)> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
-    near_kinds::judge(text("apiVersion"), text("kind")).map(|(_, message)| message)
+    near_kinds::judge(text("apiVersion"), text("kind"))
 }
 
 /// Makes a namespace that no manifest defines. A refusal is told with the object that is in it.

@@ -2,7 +2,7 @@
 //!
 //! Two are known. go-cron, which kube-state-metrics has used in place of robfig/cron since 2.19, takes the days that both day
 //! fields name, refuses a step that leaves its range at once, and counts weekdays up to 7, which is Sunday. Vixie cron and cronie take a day field that begins with a star
-//! for a star, also with a step. For robfig/cron only a step of 1 is a star.
+//! for a star, also with a step. For robfig/cron only a step of 1 is a star. Vixie cron takes a single number with a step for that number.
 //!
 //! Guarantee: nothing is said of a schedule that they take as Kubernetes does. Pure.
 
@@ -30,9 +30,14 @@ pub(super) fn judge(text: &str) -> Vec<Fault> {
         lower.split(',').find_map(|item| refused(index, item))
     });
     let sunday = if refused.is_none() { sunday(fields[4]) } else { None };
+    let alone = fields.iter().enumerate().find_map(|(index, field)| {
+        let lower = field.to_ascii_lowercase();
+        lower.split(',').find_map(|item| alone(index, item))
+    });
     days.into_iter()
         .chain(refused)
         .chain(sunday)
+        .chain(alone)
         .map(|message| Fault::warning(Code::OtherDialect, SCHEDULE, message))
         .collect()
 }
@@ -70,6 +75,20 @@ fn refused(field: usize, item: &str) -> Option<String> {
         format!(
             "kube-state-metrics from 2.19 on refuses {item}, whose step is not less than the {size} numbers of its range: 2.19.0 \
              crashes, and later ones may have no kube_cronjob_next_schedule_time; it matches {first} alone, so write {first}"
+        )
+    })
+}
+
+/// A step behind a single number, which Vixie cron leaves out.
+fn alone(field: usize, item: &str) -> Option<String> {
+    let (first, step) = item.split_once('/')?;
+    let (from, step) = (number(field, first)?, step.parse::<u32>().ok()?);
+    // Kubernetes' weekdays end with Saturday.
+    let last = FIELDS[field].1.min(if field == 4 { 6 } else { u32::MAX });
+    (step > 0 && from.checked_add(step)? <= last).then(|| {
+        format!(
+            "Vixie cron takes {item} for {first} alone, because a step belongs to a range there; {first}-{last}/{step} is the same for \
+             both"
         )
     })
 }

@@ -192,8 +192,12 @@ impl Directories {
             Role::Unrendered(Tool::Flux, Some("flux envsubst < FILE".to_owned()))
         } else if is_of_ytt(&source.text) {
             Role::Unrendered(Tool::Ytt, None)
+        } else if is_patch(&source.text) {
+            Role::Unrendered(Tool::Kustomize, None)
         } else if has_placeholder(&source.text) {
-            Role::Unrendered(Tool::Unknown, None)
+            let tool = tool_of(&file, &source.text);
+            let command = (tool == Tool::Helm).then(|| "helm template CHART".to_owned());
+            Role::Unrendered(tool, command)
         } else {
             Role::Manifest
         }
@@ -204,7 +208,7 @@ impl Directories {
 const OF_HELM: [&str; 7] = [".Values", ".Release.", ".Chart.", ".Capabilities.", ".Files.", "include \"", "define \""];
 
 /// What a file is that is not YAML because it is a template.
-pub(super) fn template(source: &Source) -> Option<&'static str> {
+pub(crate) fn template(source: &Source) -> Option<&'static str> {
     let has_begin = source.text.contains("{{") || source.text.contains("{%");
     (has_begin && is_template_alone(&source.text)).then(|| tool_of(Path::new(&source.file), &source.text).noun().0)
 }
@@ -243,7 +247,9 @@ fn is_template_alone(text: &str) -> bool {
 /// Whether a text has no manifest: neither a whole one nor one that was meant.
 fn is_no_manifest(text: &str) -> bool {
     let has_line = |key: &str| text.lines().any(|line| line.starts_with(key));
-    if has_line("apiVersion:") && has_line("kind:") && !has_line("---") {
+    let number =
+        |line: &str| line.strip_prefix("apiVersion:").and_then(|rest| rest.trim().parse::<f64>().ok()).is_some();
+    if has_line("apiVersion:") && has_line("kind:") && !has_line("---") && !text.lines().any(number) {
         return false;
     }
     let objects: Result<Vec<Vec<Value>>, _> = documents(text).iter().map(Document::objects).collect();
@@ -266,6 +272,9 @@ fn is_other(object: &Value) -> bool {
     let is_foreign = |version: &str| !near_kinds::is_built_in(version) && !is_own(version);
     let is_small = |kind: &str| kind.starts_with(char::is_lowercase) && !near_kinds::is_meant(kind);
     let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
+    if object["apiVersion"].is_number() && !kind.is_some_and(near_kinds::is_meant) {
+        return true;
+    }
     if kind.is_none() && version.is_some_and(is_foreign) || version.is_none() && kind.is_some_and(is_small) {
         return true;
     }
@@ -307,23 +316,30 @@ fn is_assertion(file: &Path) -> bool {
     })
 }
 
+/// Whether an object is a patch of kustomize by its own words.
+fn is_patch(text: &str) -> bool {
+    text.contains("$patch:") && scheduled(text).iter().any(|object| object.get("$patch").is_some())
+}
+
 /// Whether a text has code of ytt, which YAML takes for comments.
 fn is_of_ytt(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("#@") || line.contains(": #@ "))
 }
 
-/// Whether the name or the schedule of a kind with a schedule is one word that another tool replaces: `$NAME`, `#{NAME}#`, `__NAME__`,
-/// `<NAME>`, `((name))` and the like. Neither may be so.
+/// Whether another tool replaces something in the name, the namespace or the schedule of a kind with a schedule. Either the whole text is
+/// one word such as `$NAME`, `#{NAME}#`, `__NAME__`, `<NAME>` or `((name))`, or it has `{{`, `${`, `[[` or `<%` anywhere. None of them may.
 fn has_placeholder(text: &str) -> bool {
-    const BEGINS: [&str; 8] = ["$", "#{", "__", "((", "<", "[[", "%", "@@"];
+    const BEGINS: [&str; 9] = ["$", "#{", "__", "((", "<", "[[", "%", "@@", "{"];
+    const ANYWHERE: [&str; 5] = ["{{", "${", "[[", "<%", "{%"];
     let is_word = |text: &str| {
         BEGINS.iter().any(|begin| text.starts_with(begin))
             && text.contains(|c: char| c.is_ascii_alphabetic())
             && !text.contains(|c: char| c.is_whitespace() || c == '*' || c == ',')
     };
+    let is_text = |text: &str| is_word(text) || ANYWHERE.iter().any(|begin| text.contains(begin));
     let is_replaced = |object: &Value| {
         let fields = [&object["metadata"]["name"], &object["metadata"]["namespace"], &object["spec"]["schedule"]];
-        fields.into_iter().any(|value| value.as_str().is_some_and(is_word))
+        fields.into_iter().any(|value| value.as_str().is_some_and(is_text))
     };
     // Most texts have none, and are not parsed for this.
     BEGINS.iter().any(|begin| text.contains(begin)) && scheduled(text).iter().any(is_replaced)

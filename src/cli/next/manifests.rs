@@ -12,7 +12,7 @@ use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object};
-use crate::cli::check::Source;
+use crate::cli::check::{self, Source, repository};
 use crate::cli::explain::InCharge;
 use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests::{self, Content, ManifestError, Position, documents};
@@ -31,25 +31,32 @@ pub(crate) struct Found {
 pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Found {
     let mut found = Found { cron_jobs: Vec::new(), unreadable: Vec::new() };
     for source in sources {
+        let template = repository::template(source);
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             let place = Position { file: source.file.clone(), document: index + 1 };
             let Content { objects, lost, list_fault } = match document.content() {
                 Ok(content) => content,
                 Err(error) => {
-                    found.unreadable.push(error.of(&place));
+                    let hint =
+                        template.map_or(String::new(), |noun| format!("; the file is {noun}, so read what it renders"));
+                    found.unreadable.push(ManifestError::Yaml { place, cause: format!("{error}{hint}") });
                     continue;
                 }
             };
-            found.unreadable.extend(lost.iter().map(|lost| lost.of(&place)));
+            let lose = |lost| format!("{lost}; kubectl loses a part here without a word: of two equal keys, the first");
+            let lost = lost.iter().map(|lost| ManifestError::Object { place: place.clone(), problem: lose(lost) });
+            found.unreadable.extend(lost);
             let of_list = |(field, problem)| ManifestError::Field { place: place.clone(), field, problem };
             found.unreadable.extend(list_fault.map(of_list));
-            for (_, object) in objects {
+            for (of, object) in objects {
                 match read(object.clone(), namespace, seed) {
-                    Ok(None) => {}
+                    Ok(None) => found.unreadable.extend(nearly_a_cron_job(&object, &place)),
                     Ok(Some((cron_job, in_charge))) => found.cron_jobs.push((object, cron_job, in_charge)),
                     Err(problem) => {
-                        let place = place.clone();
-                        found.unreadable.push(ManifestError::Field { place, field: "the CronJob", problem });
+                        let faults = check::faults_of(&document, &of, kind_of(&object).unwrap_or_default(), &object);
+                        let faults = if faults.is_empty() { vec![format!("the CronJob: {problem}")] } else { faults };
+                        let error = |problem| ManifestError::Object { place: place.clone(), problem };
+                        found.unreadable.extend(faults.into_iter().map(error));
                     }
                 }
             }
@@ -75,7 +82,7 @@ pub fn next_of(
     let mut answers: Vec<CronJobRuns> = cron_jobs.into_iter().map(answer).collect();
     let answer = match answers.pop() {
         None => {
-            if unreadable.is_empty() {
+            if unreadable.is_empty() && !sources.is_empty() {
                 let file = sources.iter().map(|source| source.file.as_str()).collect::<Vec<_>>().join(", ");
                 let problem = "there is no CronJob".to_owned();
                 let place = Position { file, document: 1 };
@@ -116,14 +123,26 @@ fn whose_rules(cron_job: &CronJob, in_charge: InCharge) -> String {
     }
 }
 
+/// The kind of an object, if that has a schedule.
+fn kind_of(object: &Value) -> Option<ControllerKind> {
+    let is_meant = |kind: &ControllerKind| {
+        object["kind"] == kind.parent.kind && object["apiVersion"] == kind.parent.api_version().as_str()
+    };
+    ControllerKind::ALL.into_iter().find(is_meant)
+}
+
+/// That an object was probably meant as a CronJob.
+fn nearly_a_cron_job(object: &Value, place: &Position) -> Option<ManifestError> {
+    let is_meant = |problem: &str| ControllerKind::ALL.iter().any(|kind| problem.contains(kind.parent.kind));
+    let (field, problem) = manifests::meant(object).filter(|(_, problem)| is_meant(problem))?;
+    Some(ManifestError::Field { place: place.clone(), field, problem })
+}
+
 /// The CronJob in an object as this controller would see it, with the defaults of the API server, and whether it is handed over
 /// ([`InCharge::HandedOver`]) or not ([`InCharge::Own`]); `None` for another kind.
 /// `namespace` is that of objects without one, and `seed` the controller's `--spread-seed`.
 pub(crate) fn read(mut object: Value, namespace: &str, seed: &Arc<str>) -> Result<Option<(CronJob, InCharge)>, String> {
-    let is_meant = |kind: &ControllerKind| {
-        object["kind"] == kind.parent.kind && object["apiVersion"] == kind.parent.api_version().as_str()
-    };
-    let Some(controller_kind) = ControllerKind::ALL.into_iter().find(is_meant) else { return Ok(None) };
+    let Some(controller_kind) = kind_of(&object) else { return Ok(None) };
     manifests::set_defaults(controller_kind, &mut object);
     // What the API server adds, and what no run depends on.
     for (part, field, value) in [

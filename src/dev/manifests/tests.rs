@@ -156,15 +156,26 @@ async fn namespace_that_no_manifest_defines_is_made() {
     assert_eq!(get("/api/v1/namespaces/shop/configmaps/m").await["metadata"]["namespace"], "shop");
 }
 
-#[test]
-fn kind_that_is_mistyped_is_skipped_with_the_one_that_is_meant() {
+#[tokio::test(start_paused = true)]
+async fn kind_that_is_mistyped_is_an_error_with_the_one_that_is_meant() {
     let rows = [
-        ("batch/v1", "Cronjob", Some("there is no Cronjob in batch/v1; did you mean CronJob of batch/v1?")),
-        ("apps/v1", "CronJob", Some("there is no CronJob in apps/v1; did you mean CronJob of batch/v1?")),
+        (
+            "batch/v1",
+            "Cronjob",
+            Some("f.yaml, document 1: kind: there is no Cronjob in batch/v1; did you mean CronJob of batch/v1?"),
+        ),
+        (
+            "apps/v1",
+            "CronJob",
+            Some("f.yaml, document 1: apiVersion: there is no CronJob in apps/v1; did you mean CronJob of batch/v1?"),
+        ),
         ("example.com/v1", "Widget", None),
     ];
     for (api_version, kind, want) in rows {
-        assert_eq!(meant(&json!({"apiVersion": api_version, "kind": kind})).as_deref(), want, "{api_version} {kind}");
+        let server = cluster::api_server(TestClock::new(chrono::DateTime::UNIX_EPOCH), 1);
+        let text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n");
+        let error = apply(&server, parse("f.yaml", &text).unwrap(), true).await.err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), want, "{api_version} {kind}");
     }
 }
 

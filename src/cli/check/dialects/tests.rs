@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn schedule_that_another_reader_takes_otherwise_is_found() {
     let refused = "kube-state-metrics from 2.19 on refuses";
-    let rows: [(&str, &str, &[&str]); 28] = [
+    let rows: [(&str, &str, &[&str]); 31] = [
         ("hourly", "0 * * * *", &[]),
         ("days alone", "0 0 13 * *", &[]),
         ("weekdays alone", "0 0 * * 5", &[]),
@@ -42,12 +42,23 @@ fn schedule_that_another_reader_takes_otherwise_is_found() {
         ("a step as long as the week is taken", "0 0 * * */7", &[]),
         ("in a list", "5,*/60 * * * *", &[refused]),
         ("from a number on", "5/55 * * * *", &["the 55 numbers of its range"]),
-        ("from a number on, twice", "5/54 * * * *", &[]),
+        (
+            "from a number on, twice",
+            "5/54 * * * *",
+            &["Vixie cron takes 5/54 for 5 alone, because a step belongs to a range there; 5-59/54 is"],
+        ),
+        ("from the first minute on", "0/5 * * * *", &["Vixie cron takes 0/5 for 0 alone"]),
+        (
+            "from a month on, by its name",
+            "0 0 1 1,MAR/3 *",
+            &["Vixie cron takes mar/3 for mar alone, because a step belongs to a range there; mar-12/3 is"],
+        ),
+        ("from the last number on", "59/5 * * * *", &[refused]),
         ("in a range of names", "0 0 1 JAN-MAR/3 *", &["refuses jan-mar/3"]),
         ("both", "*/60 0 13 * 5", &["both name", refused]),
         ("a step from a weekday on", "0 9 * * 2/5", &["takes Sunday, too, for 2/5 in the fifth field"]),
-        ("a step of one from a weekday on", "0 9 * * FRI/1", &["takes Sunday, too, for fri/1"]),
-        ("a step from a weekday on that ends with Saturday", "0 9 * * 2/2", &[]),
+        ("a step of one from a weekday on", "0 9 * * FRI/1", &["takes Sunday, too, for fri/1", "fri-6/1 is"]),
+        ("a step from a weekday on that ends with Saturday", "0 9 * * 2/2", &["2-6/2 is"]),
         ("a step in a range of weekdays", "0 9 * * 2-6/4", &[]),
         ("a step from Sunday on", "0 9 * * 0/7", &[]),
         ("a step that reaches 7, and Sunday", "0 9 * * 0,2/5", &[]),

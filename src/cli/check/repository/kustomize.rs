@@ -55,12 +55,20 @@ impl Kustomizations {
             return;
         }
         let text = NAMES.iter().find_map(|name| manifests::text_of(&directory.join(name)).ok());
+        // One that is a template cannot be read; each file that it names may be a patch.
+        if let Some(text) = text.as_ref().filter(|text| text.contains("{{")) {
+            let words = text.split(|c: char| c.is_whitespace() || "\"',[]{}".contains(c));
+            let files = words.filter(|word| word.ends_with(".yaml") || word.ends_with(".yml"));
+            for file in files {
+                self.owners.entry(located(&directory.join(file))).or_default().insert(directory.to_owned());
+            }
+        }
         let objects = text.map(|text| Document::yaml(1, text).objects().unwrap_or_default());
         let Some(object) = objects.and_then(|objects| objects.into_iter().find(Value::is_object)) else {
             self.known.insert(directory.to_owned(), None);
             return;
         };
-        let patches = patches(&object);
+        let patches = [patches(&object), transformed(directory, &object)].concat();
         let below = |names: &[String]| names.iter().map(|name| located(&directory.join(name))).collect::<Vec<_>>();
         for patch in below(&patches) {
             self.owners.entry(patch).or_default().insert(directory.to_owned());
@@ -131,6 +139,22 @@ fn patches(object: &Value) -> Vec<String> {
     let with_path = ["patches", "patchesJson6902"].into_iter().filter_map(|field| object[field].as_array()).flatten();
     let paths = with_path.filter_map(|patch| patch["path"].as_str().map(str::to_owned));
     paths.chain(texts(&object["patchesStrategicMerge"])).collect()
+}
+
+/// The patches that the files of its transformers name, from the directory on.
+fn transformed(directory: &Path, object: &Value) -> Vec<String> {
+    let files = texts(&object["transformers"]).into_iter();
+    let patches = files.flat_map(|file| {
+        let text = manifests::text_of(&directory.join(&file)).unwrap_or_default();
+        let objects = manifests::documents(&text);
+        let objects = objects.iter().flat_map(|document| document.objects().unwrap_or_default());
+        let path = move |object: Value| {
+            let path = object["path"].as_str().filter(|_| object["kind"] == "PatchTransformer")?;
+            Path::new(&file).parent().map(|above| above.join(path).to_string_lossy().into_owned())
+        };
+        objects.filter_map(path).collect::<Vec<_>>()
+    });
+    patches.collect()
 }
 
 /// The other files and the directories that it names.

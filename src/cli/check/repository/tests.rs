@@ -47,8 +47,50 @@ fn files_that_are_no_manifests_alone_are_left_out() {
     let of_jinja = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n{% if x %}\nspec: {schedule: \"{{ at }}\"}\n{% endif %}\n";
     let of_helmfile = "releases:\n- name: a\n  version: {{ requiredEnv \"V\" }}\n";
     let of_ansible = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ name }}\n";
-    let rows: [Row<'_>; 41] = [
+    let quoted = |at: &str| format!("{CRON_JOB}spec: {{schedule: \"{at}\"}}\n");
+    let rows: [Row<'_>; 53] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
+        ("a quoted variable of Ansible", &[("a.yaml", &quoted("{{ cron }}"))], &[], 0, &["a.yaml: a template is not"]),
+        ("one among others", &[("a.yaml", &quoted("{{ m }} 3 * * *"))], &[], 0, &["a.yaml: a template is not"]),
+        ("one of another tool", &[("a.yaml", &quoted("[[ .s ]]"))], &[], 0, &["a.yaml: a template is not"]),
+        ("one of ERB", &[("a.yaml", &quoted("<%= cron %>"))], &[], 0, &["a.yaml: a template is not"]),
+        ("one of Backstage", &[("a.yaml", &quoted("${{ values.at }}"))], &[], 0, &["a.yaml: a template is not"]),
+        ("one in braces", &[("a.yaml", &quoted("{at}"))], &[], 0, &["a.yaml: a template is not"]),
+        (
+            "one of Helm outside of a chart",
+            &[("a.yaml", &quoted("{{ .Values.at }}"))],
+            &[],
+            0,
+            &["helm template CHART"],
+        ),
+        ("a schedule that is wrong", &[("a.yaml", &quoted("0 0 * *"))], &["a.yaml"], 0, &[]),
+        (
+            "a patch by its own words",
+            &[("a.yaml", &format!("$patch: delete\n{CRON_JOB}"))],
+            &[],
+            0,
+            &["a.yaml: a patch of kustomize"],
+        ),
+        ("a number as the version", &[("a.yaml", "apiVersion: 1.0\nkind: Pipeline\n")], &[], 1, &[]),
+        (
+            "a patch of a transformer",
+            &[
+                ("kustomization.yaml", "resources: [a.yaml]\ntransformers: [t/t.yaml]\n"),
+                ("a.yaml", CRON_JOB),
+                ("t/t.yaml", "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n"),
+                ("t/p.yaml", CRON_JOB),
+            ],
+            &["a.yaml", "t/t.yaml"],
+            0,
+            &["t/p.yaml: a patch of kustomize is not read alone; to check the result: kubectl kustomize"],
+        ),
+        (
+            "a kustomization that is a template",
+            &[("kustomization.yaml", "patches:\n- path: p.yaml\n{{ if x }}\n{{ end }}\n"), ("p.yaml", CRON_JOB)],
+            &[],
+            0,
+            &["p.yaml: a patch of kustomize is not read alone"],
+        ),
         ("values", &[("a.yaml", CRON_JOB), ("values.yaml", "image: {tag: 1}\n")], &["a.yaml"], 1, &[]),
         ("a list of something", &[("play.yml", "- hosts: all\n")], &[], 1, &[]),
         ("JSON of something", &[("package.json", "{\"name\": \"x\"}")], &[], 1, &[]),

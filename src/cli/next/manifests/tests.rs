@@ -119,7 +119,53 @@ fn document_that_cannot_be_read_is_named_and_the_others_are_answered() {
     let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
     assert_eq!(unreadable.len(), 2, "{unreadable:?}");
     assert!(unreadable[0].starts_with("f.yaml, document 1: not YAML: line "), "{unreadable:?}");
-    assert!(unreadable[1].starts_with("f.yaml, document 1: the CronJob: "), "{unreadable:?}");
+    assert_eq!(
+        unreadable[1],
+        "f.yaml, document 1, line 11: spec.schedule: json: cannot unmarshal array into Go struct field CronJobSpec.spec.schedule of type string"
+    );
+}
+
+/// A document, and how each sentence about it ends.
+#[test]
+fn what_is_wrong_with_a_cron_job_is_said_as_check_says_it() {
+    let two = BACKUP.replace("  schedule: 30 2 * * *", "  startingDeadlineSeconds: 1m\n  schedule: 5");
+    let twice = BACKUP.replace("  timeZone", "  schedule: 5 * * * *\n  timeZone");
+    let rows: [(&str, &str, &[&str]); 6] = [
+        (
+            "two types",
+            &two,
+            &["line 12: spec.schedule: json: cannot unmarshal number", "line 11: spec.startingDeadlineSeconds: json: "],
+        ),
+        (
+            "in a list",
+            &format!("apiVersion: v1\nkind: List\nitems:\n- {}", two.trim_end().replace('\n', "\n  ")),
+            &["line 15: spec.schedule: ", "line 14: spec.startingDeadlineSeconds: "],
+        ),
+        (
+            "a kind in other letters",
+            &BACKUP.replace("CronJob", "Cronjob"),
+            &["kind: there is no Cronjob in batch/v1; did you mean CronJob"],
+        ),
+        (
+            "another group",
+            &BACKUP.replace("batch/v1", "apps/v1"),
+            &["apiVersion: there is no CronJob in apps/v1; did you mean CronJob"],
+        ),
+        (
+            "a key twice",
+            &twice,
+            &["line 12 column 3: the key \"schedule\" occurs twice in the same mapping; kubectl loses a part here"],
+        ),
+        ("a template", "a: {{ x }}\n{{ .Values.a }}\n", &["the file is a template of Helm, so read what it renders"]),
+    ];
+    for (sentence, text, want) in rows {
+        let source = Source { file: "f.yaml".to_owned(), text: text.to_owned() };
+        let (_, found) =
+            next_of(&[source], "default", &question("2027-03-26T00:00:00Z", 1, false), DateTime::UNIX_EPOCH);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let is_same = found.len() == want.len() && found.iter().zip(want).all(|(found, part)| found.contains(part));
+        assert!(is_same, "{sentence}: {found:#?}");
+    }
 }
 
 /// With and without spec.suspend, the annotation says another thing.
