@@ -122,7 +122,7 @@ where
         line.insert("caller".to_owned(), caller(metadata.file(), metadata.line()).into());
         line.insert("level".to_owned(), metadata.level().as_str().to_ascii_lowercase().into());
         if *metadata.level() != Level::ERROR {
-            line.insert("v".to_owned(), klog_verbosity(*metadata.level()).into());
+            line.insert("v".to_owned(), klog_verbosity(*metadata.level(), metadata.target()).into());
         }
         // From the outermost span inwards, so that the innermost value of a key wins.
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
@@ -149,10 +149,14 @@ fn caller(file: Option<&str>, line: Option<u32>) -> String {
     format!("{short}:{}", line.unwrap_or_default())
 }
 
-/// The lowest `-v` at which klog would print a line of this level.
-fn klog_verbosity(level: Level) -> u8 {
+/// The lowest `-v` at which a line of this level and from this module appears, as [`directives_for`] says it.
+fn klog_verbosity(level: Level, target: &str) -> u8 {
+    let module = target.strip_prefix("cronjob_controller").map(|path| path.trim_start_matches("::"));
+    let is_decision =
+        module.is_some_and(|path| !["workqueue", "cache", "client"].iter().any(|of| path.starts_with(of)));
     match level {
         Level::ERROR | Level::WARN | Level::INFO => 0,
+        Level::DEBUG if is_decision => 2,
         Level::DEBUG => 4,
         Level::TRACE => 6,
     }

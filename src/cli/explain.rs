@@ -131,6 +131,9 @@ pub struct Explanation {
     /// Whether a run that running Jobs block starts once they have ended.
     #[serde(skip)]
     starts_when_free: bool,
+    /// Whether it is left to the in-tree controller, of which no lease shows that it runs.
+    #[serde(skip)]
+    is_left_alone: bool,
     /// The lease of its controller, if no process has held it for some time.
     #[serde(skip)]
     pub(crate) abandoned_lease: Option<String>,
@@ -295,6 +298,8 @@ impl<'a> Case<'a> {
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
             lets_end: remedy::lets_end(self.frees_stuck() && !self.replaces()),
             starts_when_free: matches!(state, State::Blocked | State::RunStuck) && free.is_some(),
+            is_left_alone: controller == InCharge::InTree
+                && self.facts.lease.as_ref().is_some_and(|lease| !lease.is_in_tree()),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
             noun: self.noun(),

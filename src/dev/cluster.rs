@@ -116,7 +116,7 @@ impl Cluster {
         let mut controllers = JoinSet::new();
         controllers.spawn(simulation.run(SIMULATION_WORKERS, stop.clone()).map(Ok));
         if !config.controllers.is_empty() {
-            controllers.spawn(run_controller(client.clone(), config.clone(), stop.clone()));
+            controllers.spawn(run_controller(named(server), config.clone(), stop.clone()));
         }
         let mut background = JoinSet::new();
         background.spawn(jobs.run(ends.clone()));
@@ -164,6 +164,15 @@ impl Cluster {
         while self.background.join_next().await.is_some() {}
         result
     }
+}
+
+/// A client whose writes the server knows as those of this controller.
+fn named(server: &ApiServer) -> Client {
+    let name = |mut request: http::Request<kube::client::Body>| {
+        request.headers_mut().insert(http::header::USER_AGENT, http::HeaderValue::from_static(options::PROGRAM));
+        request
+    };
+    Client::new(tower::util::MapRequest::new(server.into_service(), name), "default")
 }
 
 async fn run_controller(client: Client, config: Config, stop: CancellationToken) -> Result<(), AppError> {

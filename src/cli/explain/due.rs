@@ -8,10 +8,11 @@ use schedule::Evaluation;
 use schedule::missed::newest_starts;
 
 use super::read::Said;
-use super::{Case, LATE_AFTER, MANY, State};
+use super::{Case, InCharge, LATE_AFTER, MANY, State};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::cli::output::{count, stretch};
 use crate::controller::plan::{Skip, Verdict};
+use crate::options::PROGRAM;
 
 impl Case<'_> {
     /// How many runs were skipped since the last one that started, and how many wait for running Jobs to end: a sentence.
@@ -140,7 +141,8 @@ impl Case<'_> {
         let (oldest, late) = (self.moment(due[0]), self.now - self.cron_job.due(due[0]));
         let (noun, slot) = (self.noun(), self.moment(slot));
         let lease = self.facts.lease.as_ref();
-        if late <= LATE_AFTER && !lease.is_some_and(|lease| lease.is_abandoned(self.now)) {
+        let refused = self.facts.refused_since(self.cron_job.due(due[0])).map(Said::refusal);
+        if late <= LATE_AFTER && refused.is_none() && !lease.is_some_and(|lease| lease.is_abandoned(self.now)) {
             return (State::Starting, format!("The run of {slot} is due and about to start."));
         }
         let what = match due.len() {
@@ -153,10 +155,12 @@ impl Case<'_> {
                 )
             }
         };
-        let refused = self.facts.refused_since(self.cron_job.due(due[0])).map(Said::refusal);
         let why = match (lease, refused) {
             (Some(lease), _) if lease.is_expired(self.now) => lease.state(self.now),
             (_, Some(refusal)) => format!("the API server refuses the {noun}: {refusal}"),
+            (Some(lease), None) if self.facts.in_charge == InCharge::InTree && !lease.is_in_tree() => {
+                format!("{PROGRAM} runs only what is handed over, and no lease shows that the in-tree controller runs")
+            }
             (Some(lease), None) => {
                 let state = lease.state(self.now);
                 format!(

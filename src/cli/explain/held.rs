@@ -10,7 +10,7 @@ use schedule::missed::newest_start;
 use schedule::{Evaluation, Zone};
 
 use super::rehearsal::Rehearsal;
-use super::{Case, Facts, MANY, MAX_WARNINGS, State};
+use super::{Case, Facts, InCharge, MANY, MAX_WARNINGS, State};
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
 use crate::api::policy::{
@@ -112,6 +112,9 @@ impl Case<'_> {
             Resumption::Never => "it would not run either".to_owned(),
         };
         let by = self.cron_job.handover.suspended_by();
+        if self.facts.in_charge == InCharge::NotManaged {
+            return format!("It is suspended, too ({by}).");
+        }
         format!("It does not run: it is suspended ({by}). If it were resumed now, {then}.")
     }
 

@@ -1,8 +1,9 @@
 //! Which controller runs a CronJob, as far as the cluster says.
 //!
 //! Guarantees: a CronJob that is handed over is this controller's, unless this controller is known to manage all others alone. Of any
-//! other, the newest write to its status says whose it is,
-//! unless the object was edited since; then the leases say, and the handover annotation where they leave it open. A CronJob that the
+//! other, a held lease of this controller which says that it runs only what is handed over says that it is not its own; else the newest
+//! write to its status says whose it is, unless the object was edited since; then the leases say, and the handover annotation where they
+//! leave it open. A CronJob that the
 //! in-tree controller runs has no policies, because that controller reads none. Where nothing says, or no lease of that controller
 //! is held, that is said. Pure.
 
@@ -75,10 +76,15 @@ impl InCharge {
             return Self::Own;
         }
         let is_half_handed_over = cron_job.handover.managed;
+        // Whatever it ran before, it now runs only what is handed over.
+        let is_left_to_in_tree =
+            leases.are_held(kind, namespace)[0] && leases.manage(kind, namespace) == Some(Manage::Annotated);
+        if is_left_to_in_tree {
+            return Self::InTree;
+        }
         let is_in_tree =
             in_tree_wrote.or_else(|| match (leases.are_held(kind, namespace), leases.manage(kind, namespace)) {
-                // It runs only what is handed over.
-                ([true, _], Some(Manage::Annotated)) | ([false, true], _) => Some(true),
+                ([false, true], _) => Some(true),
                 ([true, false], Some(Manage::All)) => Some(false),
                 // An older version does not say it. With --manage=annotated it does not run one that is half handed over.
                 ([true, false], None) => (!is_half_handed_over).then_some(false),

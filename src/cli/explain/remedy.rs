@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::jobs::UNSUSPENDED;
-use super::{Explanation, State};
+use super::{Explanation, InCharge, State};
 use crate::options::PROGRAM;
 use crate::terminal::shell_word;
 
@@ -81,8 +81,13 @@ impl Explanation {
         };
         let end = |what: &str| Some((what.to_owned(), format!("kubectl delete {noun} {place} {}", active.as_ref()?)));
         let of_job = self.of_the_job(&noun, &place, &name);
+        let takeback = || {
+            let what = "A controller runs it once it is taken back.".to_owned();
+            Some((what, format!("{program} migrate takeback {place} {name}")))
+        };
         let (what, command) = of_job.or_else(|| match self.state {
             State::Waiting | State::Starting | State::BeingDeleted => None,
+            State::Suspended if self.controller == InCharge::NotManaged => takeback(),
             State::Suspended => {
                 Some(("It goes on when it is resumed.".to_owned(), format!("{program} resume {place} {name}")))
             }
@@ -96,10 +101,7 @@ impl Explanation {
                 let what = "No run that is due starts when that Job is gone. See what it does.".to_owned();
                 Some((what, format!("kubectl describe {noun} {place} {}", active.as_ref()?)))
             }
-            State::NoController => {
-                let what = "A controller runs it once it is taken back.".to_owned();
-                Some((what, format!("{program} migrate takeback {place} {name}")))
-            }
+            State::NoController => takeback(),
             State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
             State::Paused => run("It goes on when a run succeeds. Once the cause is mended, start one now."),
             State::NeverEnds => edit(self.lets_end),
@@ -125,6 +127,10 @@ impl Explanation {
                 let what = "See what keeps it from starting.".to_owned();
                 let unstarted = self.active.iter().find(|active| active.awaits_start)?;
                 Some((what, format!("kubectl describe {noun} {place} {}", shell_word(&unstarted.name))))
+            }
+            State::Overdue if self.is_left_alone => {
+                let what = format!("{PROGRAM} runs it once it is handed over, if the in-tree controller does not run.");
+                Some((what, format!("{program} migrate handover {place} {name}")))
             }
             State::Overdue => Some(self.why_overdue(&place)),
             State::Missed if self.abandoned_lease.is_some() => Some(self.why_overdue(&place)),

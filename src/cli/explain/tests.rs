@@ -1780,7 +1780,11 @@ fn handed_over_cron_job_that_no_controller_runs_needs_attention() {
     assert!(told.next_run.is_none());
     let suspended = merged(managed, &json!({"spec": {"suspend": true}}));
     let facts = Facts { in_charge: InCharge::NotManaged, ..self::facts(&suspended, vec![]) };
-    assert_eq!(explain(&facts, Zone::UTC, instant(NOW)).state, State::Suspended, "a user has stopped it");
+    let told = explain(&facts, Zone::UTC, instant(NOW));
+    assert_eq!(told.state, State::Suspended, "a user has stopped it");
+    assert!(told.why.ends_with("It is suspended, too (spec.suspend)."), "{}", told.why);
+    let remedy = told.remedy("kubectl cronjob", "").map(|remedy| remedy.command);
+    assert_eq!(remedy.as_deref(), Some("kubectl cronjob migrate takeback -n shop nightly"));
 }
 
 /// The last success was on the 19th. A freeze ended on the 22nd at one o'clock, and the run after it failed.
@@ -2009,6 +2013,25 @@ fn refusal_of_the_job_of_an_overdue_run_is_quoted() {
         let told = explain(&facts, Zone::UTC, instant("2026-11-22T09:30:00Z"));
         assert_eq!((told.state, told.why.contains(quoted)), (State::Overdue, is_quoted), "{time}: {}", told.why);
     }
+    // As soon as it is known, and not only after a minute.
+    for (time, state) in [("2026-11-22T09:00:05Z", State::Overdue), ("2026-11-22T08:59:00Z", State::Starting)] {
+        let facts = Facts { warnings: Ok(vec![refused(time)]), ..facts(&change, vec![]) };
+        let told = explain(&facts, Zone::UTC, instant("2026-11-22T09:00:20Z"));
+        assert_eq!((told.state, told.why.contains(quoted)), (state, state == State::Overdue), "{time}: {}", told.why);
+    }
+}
+
+/// The Lease says that this controller runs only what is handed over, and the in-tree controller has none.
+#[test]
+fn cron_job_that_no_controller_runs_any_more_is_to_be_handed_over() {
+    let change = json!({"spec": {"schedule": "0 * * * *"}, "status": {"lastScheduleTime": "2026-11-22T08:00:00Z"}});
+    let leases = [lease("cronjob-controller", "pod-a", "2026-11-22T09:29:59.000000Z")];
+    let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", false);
+    let facts = Facts { in_charge: InCharge::InTree, lease, ..facts(&change, vec![]) };
+    let told = explain(&facts, Zone::UTC, instant("2026-11-22T09:30:00Z"));
+    let why = "cronjob-controller runs only what is handed over, and no lease shows that the in-tree controller runs.";
+    assert!(told.why.ends_with(why), "{}", told.why);
+    assert_eq!(told.remedy("X", "").unwrap().command, "X migrate handover -n shop nightly");
 }
 
 #[test]

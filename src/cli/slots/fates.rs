@@ -151,7 +151,10 @@ impl History<'_> {
         let since = self.explanation.due_since.unwrap_or(DateTime::<Utc>::MIN_UTC);
         let why = match self.explanation.by_schedule {
             State::Starting => "it is about to start",
-            State::Overdue => "no controller has started it; explain with the name says more",
+            State::Overdue => match self.known.facts.refused_since(since) {
+                Some(refusal) => &format!("the API server refuses its Job: {}", refusal.refusal()),
+                None => "no controller has started it; explain with the name says more",
+            },
             _ => return None,
         };
         (self.known.facts.cron_job.due(slot) >= since && !self.is_decided(slot))

@@ -58,7 +58,7 @@ fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
     use InCharge::{HandedOver, InTree, NotManaged, Own, Unknown};
     let (none, managed) = (json!({}), json!({"cronjob-controller.dev/managed": "true"}));
     let no = json!({"cronjob-controller.dev/managed": "false"});
-    let rows: [Row<'_>; 27] = [
+    let rows: [Row<'_>; 29] = [
         ("handed over", &[(KCM, LATE)], EARLY, &managed, true, &[KCM], HandedOver),
         ("handed over, and this one leaves it out", &[(KCM, LATE)], EARLY, &managed, true, &[OF_ALL, KCM], NotManaged),
         ("handed over, and this one runs it", &[], EARLY, &managed, true, &[OF_ANNOTATED, KCM], HandedOver),
@@ -82,6 +82,24 @@ fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
         ("never run, and no lease can be read", &[], EARLY, &none, false, &[], Unknown),
         ("taken back, by its lease", &[(PROGRAM, EARLY)], LATE, &none, false, &[OF_ANNOTATED, KCM], InTree),
         ("never run, and by its lease not its own", &[], EARLY, &none, false, &[OF_ANNOTATED], InTree),
+        (
+            "it ran it, and by its lease does so no more",
+            &[(PROGRAM, LATE)],
+            EARLY,
+            &none,
+            false,
+            &[OF_ANNOTATED],
+            InTree,
+        ),
+        (
+            "half handed over, and by its lease not its own",
+            &[(PROGRAM, LATE)],
+            EARLY,
+            &managed,
+            false,
+            &[OF_ANNOTATED],
+            InTree,
+        ),
         ("annotated, and by its lease its own", &[], EARLY, &managed, false, &[OF_ALL], Own),
         ("never run, and by its lease its own", &[], EARLY, &none, false, &[OF_ALL], Own),
         ("never run, and by both leases", &[], EARLY, &none, false, &[OF_ALL, KCM], Unknown),
