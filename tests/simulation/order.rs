@@ -148,6 +148,11 @@ impl<'a> Start<'a> {
         let changed = self.cron.retimed(self.versions[0].revision)?;
         let place = self.cron.versions.iter().position(|version| version.at >= changed)?;
         let (after, before) = (&self.cron.versions[place], self.cron.versions.get(place.checked_sub(1)?)?);
+        // Once it has another schedule, or reads so, a slot may be due between its record and the change.
+        let schedule = |version: &Version| disguised(&version.object)["spec"]["schedule"].clone();
+        if after.is_every() && !self.all(|version| schedule(version) == schedule(after)) {
+            return None;
+        }
         if !after.timing_annotations().is_empty() || counted_from(&after.object).is_some() {
             return Some(changed);
         }

@@ -182,30 +182,36 @@ impl History<'_> {
         }
     }
 
-    /// What kept a slot from starting when it came and until a time: why in a word, which Jobs, and the rule.
+    /// What kept a slot from starting when it came due and until a time: why in a word, which Jobs, and the rule.
     fn blocker(&self, slot: DateTime<Utc>, until: DateTime<Utc>) -> Option<(Skip, String, String)> {
         let cron_job = &self.known.facts.cron_job;
+        let due = cron_job.due(slot);
         let (skip, rule) = self.rule();
         let blocker = match cron_job.limits().max_concurrent {
             Some(limit) => {
                 let is_full = |time| self.traces.running_at(time) >= limit;
-                (is_full(slot) && is_full(until)).then(|| count(limit, "Job"))?
+                (is_full(due) && is_full(until)).then(|| count(limit, "Job"))?
             }
             None if cron_job.spec.concurrency_policy != ConcurrencyPolicy::Forbid => return None,
-            None => self.traces.running_from(slot, until)?.to_owned(),
+            None => self.traces.running_from(due, until)?.to_owned(),
         };
         Some((skip(slot), blocker, rule))
     }
 
     /// A slot for which as many Jobs ran as may.
     fn blocked_at(&self, slot: DateTime<Utc>, is_later: bool, is_kept: bool) -> Option<Told> {
-        let limits = self.known.facts.cron_job.limits();
+        let cron_job = &self.known.facts.cron_job;
+        let limits = cron_job.limits();
         // One that may be gone started late, unless it was blocked until the next slot came and did not wait any longer.
         let waits = limits.backlog > Some(0);
         let after = || self.case.schedule().filter(|_| !waits).and_then(|schedule| schedule.next_after(slot));
-        let next = || after()?.checked_add_signed(CLOCKS_DIFFER);
+        let next = || cron_job.due(after()?).checked_add_signed(CLOCKS_DIFFER);
         let is_known = is_later || is_kept;
-        let until = if is_known || limits.max_concurrent.is_some() { Some(slot).filter(|_| is_known) } else { next() };
+        let until = if is_known || limits.max_concurrent.is_some() {
+            Some(cron_job.due(slot)).filter(|_| is_known)
+        } else {
+            next()
+        };
         let (skip, blocker, rule) = self.blocker(slot, until?)?;
         // With a backlog it was passed over once a later one has started.
         Some(match limits.backlog {
