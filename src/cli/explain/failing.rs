@@ -261,7 +261,7 @@ impl<'a> Case<'a> {
         let from = ended.max(said).max(published).unwrap_or(self.cron_job.creation_timestamp);
         let from = from.max(self.keeps_failed_since()?);
         // Slots of a freeze deleted no run, and before an edit it may have been suspended.
-        let slots = slots_between(self.schedule(), from.max(self.facts.edited.unwrap_or(from)), self.last_slot());
+        let slots = slots_between(self.schedule(), from.max(self.facts.edited.last.unwrap_or(from)), self.last_slot());
         let why = if self.replaces() {
             running?;
             "each is deleted when the next one starts (concurrencyPolicy is Replace)".to_owned()
