@@ -100,7 +100,7 @@ pub struct Explanation {
     pub(crate) unfinished: Option<Unfinished>,
     /// The freeze of its Namespace, if it has that state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) freeze: Option<Freeze>,
+    pub(crate) freeze: Option<Freeze>,
     /// Why the last run that ended failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<super::failure::Failure>,
@@ -128,9 +128,12 @@ pub struct Explanation {
     /// What lets a run end, if each is deleted before that.
     #[serde(skip)]
     lets_end: &'static str,
-    /// Whether a run that running Jobs block starts once they have ended.
+    /// How many of the running Jobs that block a run have to end for it to start; `None` if it does not start then.
     #[serde(skip)]
-    starts_when_free: bool,
+    starts_when_gone: Option<usize>,
+    /// What a row of a table says in its state, in the words of the answer.
+    #[serde(skip)]
+    headline: Option<String>,
     /// The lease of its controller, if no process has held it for some time.
     #[serde(skip)]
     pub(crate) abandoned_lease: Option<String>,
@@ -294,7 +297,10 @@ impl<'a> Case<'a> {
             passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
             lets_end: remedy::lets_end(self.frees_stuck() && !self.replaces()),
-            starts_when_free: matches!(state, State::Blocked | State::RunStuck) && free.is_some(),
+            starts_when_gone: free
+                .filter(|_| matches!(state, State::Blocked | State::RunStuck))
+                .map(|_| self.too_many()),
+            headline: self.headline(state),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
             noun: self.noun(),
