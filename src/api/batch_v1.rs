@@ -473,13 +473,26 @@ fn null_as_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'d
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
-/// When the schedule, the zone or the suspension of a CronJob was written last, another field by the same writer since, or a
-/// field that cannot be read. `None` if the object's `managedFields` do not say it.
-pub fn slots_edited(json: &str) -> Option<DateTime<Utc>> {
+/// When what decides about the slots of a CronJob was written last, or another field by the same writer since, or a field that
+/// cannot be read. `None` if the object's `managedFields` do not say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotsEdited {
+    /// The schedule, the zone or the suspension.
+    pub last: Option<DateTime<Utc>>,
+    /// The suspension: `spec.suspend`, or the annotation in its place.
+    pub suspension: Option<DateTime<Utc>>,
+}
+
+/// When what decides about the slots of a CronJob was written last.
+pub fn slots_edited(json: &str) -> SlotsEdited {
     #[derive(Deserialize)]
     struct Object<'a> {
         #[serde(borrow)]
         metadata: wire::Metadata<'a>,
     }
-    serde_json::from_str::<Object<'_>>(json).ok()?.metadata.edits().last_of_slots
+    let read = |object: Object<'_>| SlotsEdited {
+        last: object.metadata.edits().last_of_slots,
+        suspension: object.metadata.suspension_written(),
+    };
+    serde_json::from_str(json).map_or_else(|_| SlotsEdited::default(), read)
 }

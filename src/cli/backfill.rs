@@ -16,6 +16,7 @@ use std::sync::Arc;
 use apimachinery::clock::Clock;
 use chrono::{DateTime, SecondsFormat, Utc};
 use kube::Client;
+use schedule::Zone;
 use serde::Serialize;
 
 use super::cluster::{self, ControllerFlags, Scope};
@@ -23,6 +24,7 @@ use super::explain::InCharge;
 use super::explain::read::{Target, find_in_charge, list};
 use super::next::cron_jobs::Given;
 use super::output::{Format, count, moment};
+use super::restrictions::{Restrictions, why};
 use super::{Answer, CliError, trigger};
 use crate::api::backfill::Backfill;
 use crate::api::batch_v1::{CronJob, Job};
@@ -118,7 +120,19 @@ pub async fn backfill(
         // Nothing is left to tell a user whose terminal is gone.
         let _ = error_output().write_all(text.as_bytes());
     };
+    let restrictions = Restrictions::read(&client, Some(&namespace)).await;
+    let now = cluster::now(&client, clock).await;
+    if let Some(line) = freeze_of(&restrictions, &namespace, request.question.zone, now) {
+        note(&PlainText::lines([line]));
+    }
     backfill_with(&client, target.controller_kind, (&namespace, &target.name), request, clock, print, &mut note).await
+}
+
+/// That a freeze of the Namespace does not hold a backfill; `None` without one.
+fn freeze_of(restrictions: &Restrictions, namespace: &str, zone: Zone, now: DateTime<Utc>) -> Option<String> {
+    let restriction = restrictions.of(namespace)?;
+    let (until, why) = (moment(zone, restriction.frozen_until(now)?), why(restriction.reason.as_deref()));
+    Some(format!("Namespace {namespace} is frozen until {until}{why}. A freeze holds regular runs, and no backfill."))
 }
 
 /// The same over a client: `place` is the namespace and the name.

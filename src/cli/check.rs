@@ -194,6 +194,9 @@ pub struct CheckReport {
     #[serde(flatten)]
     left_out: LeftOut,
     findings: Vec<Finding>,
+    /// The Namespaces that are frozen today, so that the load has no run of them until then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    freezes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<Load>,
     /// The load if every run started at its slot, where some do not.
@@ -385,8 +388,9 @@ impl<'a> Checker<'a> {
         self.findings.extend(busy.into_iter().map(of_all));
         let load = self.rules.histogram.then(|| load.with_busiest(&self.runners));
         let (cron_jobs, others, findings) = (self.cron_jobs, self.others, self.findings);
+        let freezes = self.restrictions.freezes(self.rules.zone, self.today);
         let left_out = LeftOut::default();
-        CheckReport { cron_jobs, others, left_out, findings, load, load_without_spread: at_slots }
+        CheckReport { cron_jobs, others, left_out, findings, freezes, load, load_without_spread: at_slots }
     }
 }
 
@@ -468,6 +472,7 @@ impl Report for CheckReport {
         if !lines.is_empty() {
             lines.push(String::new());
         }
+        lines.extend(self.freezes.iter().map(|freeze| format!("{freeze} Until then it has no run.")));
         lines.extend(self.load.iter().flat_map(|load| load.lines(self.load_without_spread.as_ref())));
         let number = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));

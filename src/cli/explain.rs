@@ -100,7 +100,7 @@ pub struct Explanation {
     pub(crate) unfinished: Option<Unfinished>,
     /// The freeze of its Namespace, if it has that state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) freeze: Option<Freeze>,
+    pub(crate) freeze: Option<Freeze>,
     /// Why the last run that ended failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<super::failure::Failure>,
@@ -128,12 +128,15 @@ pub struct Explanation {
     /// What lets a run end, if each is deleted before that.
     #[serde(skip)]
     lets_end: &'static str,
-    /// Whether a run that running Jobs block starts once they have ended.
+    /// How many of the running Jobs that block a run have to end for it to start; `None` if it does not start then.
     #[serde(skip)]
-    starts_when_free: bool,
+    starts_when_gone: Option<usize>,
     /// Whether it is left to the in-tree controller, of which no lease shows that it runs.
     #[serde(skip)]
     is_left_alone: bool,
+    /// What a row of a table says in its state, in the words of the answer.
+    #[serde(skip)]
+    headline: Option<String>,
     /// The lease of its controller, if no process has held it for some time.
     #[serde(skip)]
     pub(crate) abandoned_lease: Option<String>,
@@ -297,9 +300,12 @@ impl<'a> Case<'a> {
             passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
             lets_end: remedy::lets_end(self.frees_stuck() && !self.replaces()),
-            starts_when_free: matches!(state, State::Blocked | State::RunStuck) && free.is_some(),
+            starts_when_gone: free
+                .filter(|_| matches!(state, State::Blocked | State::RunStuck))
+                .map(|_| self.too_many()),
             is_left_alone: controller == InCharge::InTree
                 && self.facts.lease.as_ref().is_some_and(|lease| !lease.is_in_tree()),
+            headline: self.headline(state),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
             noun: self.noun(),

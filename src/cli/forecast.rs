@@ -1,8 +1,8 @@
 //! What the next slots of a CronJob do if nothing changes, and if its Jobs take as long as those before.
 //!
 //! Guarantees: the slots are those of `next`, and what becomes of each is decided by `reconcile`, rehearsed at its time. A running Job
-//! ends when the median of the runs that succeeded has passed; one that has run for longer, or for which there is no median, does
-//! not end. A CronJob that nothing can hold is not rehearsed. The work is bounded by the number of slots that are asked for. Pure.
+//! ends when the median of the runs that succeeded has passed; one that has run for longer does not end. Where no run has succeeded,
+//! it is not known whether it ends in time for the next slot, and that is said. A CronJob that nothing can hold is not rehearsed. The work is bounded by the number of slots that are asked for. Pure.
 
 use std::sync::Arc;
 
@@ -63,6 +63,8 @@ pub(crate) enum Will {
     Wait,
     /// It is held, and a later one starts in its place.
     Skip,
+    /// It starts if a Job before it has ended by then, and no run tells how long one takes.
+    Unknown,
 }
 
 /// A slot that comes.
@@ -168,6 +170,7 @@ impl<'a> Simulation<'a> {
                     let slot = slots.next().map_or(due, |(slot, _)| slot);
                     self.found.push(Ahead { slot, due, will: Will::Wait, starts: None, why: String::new() });
                     self.step(due);
+                    self.doubt();
                 }
                 (_, Some(end)) => {
                     self.end(end);
@@ -181,12 +184,22 @@ impl<'a> Simulation<'a> {
         }
         let last = self.found.iter().filter(|ahead| ahead.starts.is_some()).map(|ahead| ahead.slot).max();
         for ahead in &mut self.found {
-            if ahead.starts.is_none() && last.is_some_and(|last| last > ahead.slot) {
+            let is_held = ahead.starts.is_none() && ahead.will == Will::Wait;
+            if is_held && last.is_some_and(|last| last > ahead.slot) {
                 ahead.will = Will::Skip;
             }
         }
         self.found.sort_by_key(|ahead| ahead.due);
         self.found
+    }
+
+    /// The slot that was looked at last is in doubt if Jobs hold it of which nothing tells how long they run, and that hold none now.
+    fn doubt(&mut self) {
+        let is_open =
+            self.median.is_none() && !self.question.told.by_schedule.is_held() && self.running().next().is_some();
+        if let Some(ahead) = self.found.last_mut().filter(|ahead| is_open && ahead.starts.is_none()) {
+            ahead.will = Will::Unknown;
+        }
     }
 
     /// When a running Job is expected to end.
@@ -259,7 +272,9 @@ impl<'a> Simulation<'a> {
             ahead.why = if names.is_empty() {
                 String::new()
             } else {
-                format!("it deletes {}, which still runs by then (concurrencyPolicy is Replace)", names.join(" and "))
+                let still =
+                    if self.median.is_some() { "which still runs by then" } else { "if that still runs by then" };
+                format!("it deletes {}, {still} (concurrencyPolicy is Replace)", names.join(" and "))
             };
         }
     }
@@ -319,6 +334,9 @@ impl<'a> Simulation<'a> {
                 Some(end) => {
                     let median = stretch(self.median.unwrap_or_default());
                     format!("{name} runs until {} by the median of {median}", moment(self.question.zone, end))
+                }
+                None if self.median.is_none() => {
+                    format!("{name} has to end first, and no run tells how long one takes")
                 }
                 None => format!("{name} has to end first, and nothing says when it does"),
             }

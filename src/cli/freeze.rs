@@ -5,22 +5,24 @@
 //! write, so that no older slot starts. What a freeze holds is counted by the controller's own search, for the CronJobs of every kind
 //! that the cluster serves. CronJobs that the in-tree controller runs are named as not held. Pure, except for [`set_frozen`].
 
+mod written;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use apimachinery::clock::Clock;
 use apimachinery::quoting::quote;
-use chrono::{DateTime, FixedOffset, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use kube::Client;
 use schedule::Zone;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::CliError;
 use super::cluster::{self, ATTEMPTS, ControllerFlags, Scope, by_owner};
 use super::explain::read::{ReadError, get, list, read_leases, words};
-use super::explain::{Case, Facts, InCharge, MANY, some_of};
+use super::explain::{Case, Facts, InCharge, MANY, State, some_of};
 use super::migrate::escaped;
 use super::next::cron_jobs::{Given, slots_after};
 use super::output::{MOMENT, Report, count, moment};
@@ -28,6 +30,7 @@ use super::restrictions::why;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::{EXCLUDE, NOT_BEFORE, PolicyError, REASON, Restriction};
 use crate::api::{ControllerKind, DecodeError, Interner, Namespace, Object as _, ResourceKind};
+use written::{annotations, changed, patch, restriction, whole_second};
 
 /// The end of a freeze.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,6 +118,9 @@ struct Held {
     runs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<DateTime<FixedOffset>>,
+    /// Its state, if nothing of it starts without a freeze either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle: Option<&'static str>,
 }
 
 /// What happens to a Namespace.
@@ -298,11 +304,12 @@ impl Request {
             let is_run = facts.in_charge != InCharge::NotManaged;
             let is_on = is_run && !unfrozen.spec.suspend && !unfrozen.deleting;
             let later = slots_after(&unfrozen, flags.zone, start, now).take_while(|slot| *slot < until);
+            let idle = idle(facts, dates.as_ref(), flags.zone, now);
             let waiting = if is_freeze { waiting(facts, restriction, flags.zone, now) } else { Vec::new() };
             let slots = waiting.into_iter().chain(later).take(MANY + 1);
-            let slots: Vec<DateTime<Utc>> = if is_on { slots.collect() } else { Vec::new() };
+            let slots: Vec<DateTime<Utc>> = if is_on && idle.is_none() { slots.collect() } else { Vec::new() };
             let first = slots.first().map(|slot| flags.zone.at(unfrozen.due(*slot)));
-            Held { name: all.name(&unfrozen), runs: slots.len(), first }
+            Held { name: all.name(&unfrozen), runs: slots.len(), first, idle }
         };
         let ours = cron_jobs.iter().filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown));
         Frozen {
@@ -324,6 +331,14 @@ fn goes_on(dates: Option<&Restriction>) -> String {
     excluded.map(|excluded| format!(" {EXCLUDE} ({excluded}) goes on to hold.")).unwrap_or_default()
 }
 
+/// The state of a CronJob of which nothing starts, in a Namespace with this restriction, until its runs or its template are mended.
+fn idle(facts: &Facts, dates: Option<&Arc<Restriction>>, zone: Zone, now: DateTime<Utc>) -> Option<&'static str> {
+    let cron_job = Arc::clone(&facts.cron_job).in_its_namespace(dates);
+    let free = Facts::of(cron_job, facts.in_charge, facts.jobs.clone());
+    let told = Case::new(&free, zone, now).explain();
+    matches!(told.by_schedule, State::Paused | State::BadTemplate).then(|| told.by_schedule.label())
+}
+
 /// The slots that wait now, in a Namespace with this restriction.
 fn waiting(
     facts: &Facts,
@@ -333,38 +348,6 @@ fn waiting(
 ) -> Vec<DateTime<Utc>> {
     let cron_job = Arc::clone(&facts.cron_job).in_its_namespace(restriction);
     Case::new(&Facts::of(cron_job, facts.in_charge, facts.jobs.clone()), zone, now).waiting_slots()
-}
-
-/// The first whole second at or after an instant: slots have whole seconds.
-fn whole_second(now: DateTime<Utc>) -> DateTime<Utc> {
-    let whole = DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now);
-    if whole < now { whole + TimeDelta::seconds(1) } else { whole }
-}
-
-/// The text of an object with the annotations of a merge patch.
-fn changed(text: &str, change: &Value) -> String {
-    let mut object: Value = serde_json::from_str(text).unwrap_or_default();
-    for (name, value) in change["metadata"]["annotations"].as_object().into_iter().flatten() {
-        object["metadata"]["annotations"][name] = value.clone();
-    }
-    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
-        annotations.retain(|_, value| !value.is_null());
-    }
-    object.to_string()
-}
-
-fn restriction(text: &str) -> Option<Arc<Restriction>> {
-    Namespace::decode(text, &Interner::default()).ok()?.restriction
-}
-
-/// The annotations that are written; one that is null is removed.
-fn annotations(not_before: DateTime<Utc>, reason: Option<&str>) -> Map<String, Value> {
-    let not_before = not_before.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-    Map::from_iter([(NOT_BEFORE.to_owned(), not_before.into()), (REASON.to_owned(), reason.into())])
-}
-
-fn patch(annotations: &Map<String, Value>) -> Value {
-    json!({ "metadata": { "annotations": annotations } })
 }
 
 /// Freezes or thaws the Namespaces of `scope`; `flags` are those of the controller.
@@ -554,7 +537,9 @@ impl Frozen {
         }
         let named = |names: &[String]| some_of(names.iter().cloned(), names.len());
         let late: Vec<&Held> = self.held.iter().filter(|held| held.runs > 0).collect();
-        if !self.held.is_empty() && late.is_empty() && self.is_freeze {
+        let idle = self.held.iter().filter_map(|held| Some(format!("{} ({})", held.name, held.idle?)));
+        let idle: Vec<String> = idle.collect();
+        if self.held.len() > idle.len() && late.is_empty() && self.is_freeze {
             lines.push(format!("No run of its {} is due until then.", count(self.held.len(), "CronJob")));
         }
         if !late.is_empty() {
@@ -575,6 +560,9 @@ impl Frozen {
         }
         if !self.is_freeze {
             return lines;
+        }
+        if !idle.is_empty() {
+            lines.push(format!("Nothing starts without a freeze either: {}.", named(&idle)));
         }
         if !self.not_held.is_empty() {
             lines.push(format!("Not frozen, because the in-tree controller runs them: {}.", named(&self.not_held)));

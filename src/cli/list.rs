@@ -13,21 +13,27 @@ use std::time::Duration;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, FixedOffset, Utc};
+use kube::Client;
 use schedule::Zone;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::CliError;
 use super::banners::{Concern, Refusal, banners, outage};
 use super::cluster::{self, ControllerFlags, Known, Scope, Unread};
 use super::explain::lease::ControllerLease;
+use super::explain::read::ReadError;
 use super::explain::{Explanation, Facts, InCharge, NoSuccess, State, Urgency, some_of};
 use super::output::{Format, Report, Screen, render, stretch};
 use super::restrictions::Freeze;
 use super::slots::{History, Judged, STRIP};
+use crate::api::ControllerKind;
 use crate::terminal::{self, PlainText};
 
 /// How often [`watch`] reads.
 const PERIOD: Duration = Duration::from_secs(2);
+/// A read that takes longer, and three times as long as the last one, has no answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sorts explanations, the worst first.
 pub(super) fn sort(explanations: &mut [Explanation]) {
@@ -102,6 +108,7 @@ impl Entry {
 
     fn new(explanation: Explanation, strip: String, refusal: Option<Refusal>) -> Self {
         let since = explanation.since();
+        let next_run = explanation.next_start();
         let is_blocked = explanation.state.urgency() == Urgency::Blocked;
         let (last_run, last_outcome) = explanation.last_run.map(|run| (run.time, run.outcome)).unzip();
         Self {
@@ -109,7 +116,7 @@ impl Entry {
             name: explanation.name,
             controller: explanation.controller,
             state: explanation.state,
-            next_run: explanation.next_run.map(|run| run.time).filter(|_| !explanation.by_schedule.is_held()),
+            next_run,
             no_success: explanation.no_success,
             since,
             refusal,
@@ -236,14 +243,39 @@ pub async fn watch(
     print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<(), CliError> {
     let (client, namespace) = scope.connect().await?;
+    let place = (scope.controller_kind, namespace.as_deref());
+    watch_with(&client, place, flags, (format, screen), clock, print).await
+}
+
+/// The same over a client.
+async fn watch_with(
+    client: &Client,
+    (controller_kind, namespace): (ControllerKind, Option<&str>),
+    flags: &ControllerFlags,
+    (format, screen): (Format, Option<Screen>),
+    clock: &dyn Clock,
+    print: &mut dyn FnMut(&PlainText) -> bool,
+) -> Result<(), CliError> {
     let (mut before, mut read_at, mut is_lost) = (None, None, false);
+    let mut patience = PATIENCE;
     loop {
-        let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await;
-        let known = match (known, read_at) {
-            (Ok(known), _) => known,
-            (Err(error), None) => return Err(error.into()),
-            (Err(error), Some(since)) => {
-                let lost = outage(since, &error.to_string(), flags.zone);
+        let began = Instant::now();
+        let read = async {
+            let known = cluster::read_all(client, controller_kind, namespace, None, flags).await?;
+            Ok::<_, ReadError>((known, cluster::now(client, clock).await))
+        };
+        // A server that is stopped keeps its connections, and answers on none.
+        let known = match read_at {
+            None => Ok(read.await?),
+            Some(since) => match tokio::time::timeout(patience, read).await {
+                Ok(known) => known.map_err(|error| (since, error.to_string())),
+                Err(_) => Err((since, format!("the API server has not answered for {} s", patience.as_secs()))),
+            },
+        };
+        let (known, now) = match known {
+            Ok(known) => known,
+            Err((since, error)) => {
+                let lost = outage(since, &error, flags.zone);
                 if !is_lost && format == Format::Table && !print(&PlainText::lines([lost])) {
                     return Ok(());
                 }
@@ -252,7 +284,7 @@ pub async fn watch(
                 continue;
             }
         };
-        let now = cluster::now(&client, clock).await;
+        patience = PATIENCE.max(began.elapsed() * 3);
         let listing = listing(&known, flags.zone, now);
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
         let was_lost = std::mem::take(&mut is_lost);

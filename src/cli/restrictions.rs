@@ -77,6 +77,17 @@ impl Restrictions {
         }
     }
 
+    /// That Namespaces are frozen at `now`, in the order of their names.
+    pub(super) fn freezes(&self, zone: Zone, now: DateTime<Utc>) -> Vec<String> {
+        let frozen = self.by_name.iter().filter_map(|(name, restriction)| {
+            let (until, why) = (moment(zone, restriction.frozen_until(now)?), why(restriction.reason.as_deref()));
+            Some(format!("Namespace {name} is frozen until {until} ({NOT_BEFORE}){why}."))
+        });
+        let mut frozen: Vec<String> = frozen.collect();
+        frozen.sort_unstable();
+        frozen
+    }
+
     /// The restriction of a Namespace.
     pub fn of(&self, namespace: &str) -> Option<&Arc<Restriction>> {
         self.by_name.get(namespace)

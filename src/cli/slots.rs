@@ -7,6 +7,7 @@
 mod fates;
 mod traces;
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use apimachinery::clock::Clock;
@@ -19,7 +20,7 @@ use serde::Serialize;
 use super::CliError;
 use super::backfill::plan::kept_since;
 use super::cluster::{self, ControllerFlags, Known, Scope};
-use super::explain::{Case, Explanation, InCharge, LostRuns};
+use super::explain::{Case, Explanation, InCharge, LostRuns, State};
 use super::options::cluster::Since;
 use super::output::{MOMENT, Report, count, stretch};
 use super::restrictions::unread;
@@ -201,7 +202,10 @@ pub(crate) struct History<'a> {
     case: Case<'a>,
     traces: Traces<'a>,
     pub(crate) explanation: Explanation,
+    local: Zone,
     now: DateTime<Utc>,
+    /// Its state by its schedule when its Namespace was frozen.
+    before_freeze: OnceCell<State>,
     /// A slot after this one left a trace, if it started.
     kept_since: Option<DateTime<Utc>>,
     /// The oldest slot that waits for other Jobs to end.
@@ -220,7 +224,18 @@ impl<'a> History<'a> {
         let traces = Traces::of(known, now);
         let waits_from = case.slots_that_wait(explanation.by_schedule).first().copied();
         let lost = case.lost_runs();
-        Self { known, case, traces, explanation, now, kept_since, waits_from, lost }
+        Self {
+            known,
+            case,
+            traces,
+            explanation,
+            local,
+            now,
+            before_freeze: OnceCell::new(),
+            kept_since,
+            waits_from,
+            lost,
+        }
     }
 
     /// The newest slots that have come, the oldest first.

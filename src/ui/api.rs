@@ -31,7 +31,7 @@ use super::detail::detail;
 use super::groups::{By, label_keys};
 use super::heat::{Day, Question};
 use super::history::{History, Prometheus};
-use super::model::{Board, Past, Row};
+use super::model::{Board, Model, Past, Row};
 use super::query::{Filter, STATES, Selection};
 use super::shadow::ShadowFile;
 use super::timeline::{Line, line};
@@ -42,6 +42,7 @@ use crate::cli::banners::{Banner, banners};
 use crate::cli::cluster::Known;
 use crate::cli::list::next_hour::NextHour;
 use crate::cli::list::night::Night;
+use crate::cli::output::count;
 use crate::options::go_syntax::parse_duration;
 use crate::terminal::shell_word;
 
@@ -158,10 +159,35 @@ struct Summary {
     label_keys: Vec<String>,
     /// The controllers that hold no Lease, and what keeps several CronJobs from running at once.
     banners: Vec<Banner>,
+    /// The freezes of namespaces.
+    freezes: Vec<FrozenNamespace>,
     /// How many CronJobs of each namespace are selected, whichever namespace is.
     namespaces: BTreeMap<String, usize>,
     /// The controller's zone.
     time_zone: &'static str,
+}
+
+/// A freeze of a namespace.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct FrozenNamespace {
+    namespace: String,
+    /// In a sentence.
+    text: String,
+}
+
+/// The namespaces whose CronJobs a freeze holds.
+fn freezes(model: &Model) -> Vec<FrozenNamespace> {
+    let mut found: BTreeMap<&str, (String, usize)> = BTreeMap::new();
+    for row in model.rows.values() {
+        if let Some(freeze) = &row.freeze {
+            found.entry(&row.namespace).or_insert_with(|| (freeze.to_string(), 0)).1 += 1;
+        }
+    }
+    let told = |(namespace, (freeze, held)): (&str, (String, usize))| {
+        let text = format!("Namespace {namespace} is frozen, {freeze}. It holds {}.", count(held, "CronJob"));
+        FrozenNamespace { namespace: namespace.to_owned(), text }
+    };
+    found.into_iter().map(told).collect()
 }
 
 async fn summary(State(api): Shared, Asked(selection): Asked<Selection>) -> Response {
@@ -201,6 +227,7 @@ impl Api {
                 self.board.source.lease_finder().as_ref(),
                 now,
             ),
+            freezes: freezes(&model),
             namespaces,
             time_zone: self.board.zone.name(),
         })

@@ -84,10 +84,20 @@ pub fn effect(facts: &Facts, local: Zone, zone: Zone, now: DateTime<Utc>) -> Opt
         let change = change(before, after);
         *found.changes.entry(change).or_default() += 1;
         let why = why(change, cron_job, policy, (slot, after), local);
-        found.without.extend(before.map(|ahead| Mark { due: ahead.due, change, why: why.clone() }));
+        found.without.extend(before.map(|ahead| plain_mark(ahead, change, &why)));
         found.with.extend(after.map(|ahead| Mark { due: ahead.starts.unwrap_or(ahead.due), change, why }));
     }
     Some(found)
+}
+
+/// A slot on the lane without the policies, which hold and move nothing there.
+fn plain_mark(ahead: &Ahead, change: Change, why: &str) -> Mark {
+    let (change, why) = match change {
+        Change::Dropped => (change, why.to_owned()),
+        _ if ahead.will != Will::Start => (Change::Held, ahead.why.clone()),
+        _ => (Change::Same, String::new()),
+    };
+    Mark { due: ahead.due, change, why }
 }
 
 fn change(before: Option<&Ahead>, after: Option<&Ahead>) -> Change {

@@ -27,6 +27,7 @@ use crate::cli::banners::{Concern, Refusal};
 pub use crate::cli::explain::Shell;
 use crate::cli::explain::{Case, Explanation, InCharge, NoSuccess, State, Urgency};
 use crate::cli::forecast::Durations;
+use crate::cli::restrictions::Freeze;
 use crate::cli::slots::{Fate, History, Judged, RunResult, STRIP};
 use crate::cli::words;
 use crate::controller::cron_job_stats::CronJobStats;
@@ -97,6 +98,9 @@ pub struct Row {
     /// With what the API server refuses its Jobs.
     #[serde(skip)]
     pub refusal: Option<Refusal>,
+    /// The freeze of its Namespace that holds it.
+    #[serde(skip)]
+    pub freeze: Option<Freeze>,
     /// When time changes the words.
     #[serde(skip)]
     until: DateTime<Utc>,
@@ -355,7 +359,8 @@ impl Board {
             known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
         let stats = CronJobStats::open(cron_job, &children, now);
         let (held, refusal) = (held(&told), Refusal::of(&told, &known.facts));
-        let next = told.next_run.filter(|_| held.is_none()).map(|run| {
+        let starts = told.next_start().is_some();
+        let next = told.next_run.filter(|_| held.is_none() && starts).map(|run| {
             let due = run.time.to_utc();
             Next { due, slot: cron_job.nominal(due), effect: run.effect }
         });
@@ -384,6 +389,7 @@ impl Board {
             running: told.active.into_iter().map(|active| active.name).collect(),
             about: Arc::clone(&watched.about),
             in_charge: told.controller,
+            freeze: told.freeze,
             refusal,
             next,
             held,

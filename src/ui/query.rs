@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::model::{Model, Row};
 use super::objects::About;
-use crate::cli::explain::Urgency;
+use crate::cli::explain::{State, Urgency};
 
 /// The selection of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -42,10 +42,14 @@ pub enum Filter {
     NeverSucceeded,
     /// Those that are due within an hour.
     DueSoon,
+    /// Those that a freeze of their Namespace has stopped.
+    Frozen,
+    /// Those that something else has stopped on purpose.
+    Stopped,
 }
 
 /// The filters, the worst first. What the page counts is what it selects.
-pub const STATES: [(&str, Filter); 9] = [
+pub const STATES: [(&str, Filter); 10] = [
     ("overdue", Filter::Of(Urgency::Overdue)),
     ("stuck", Filter::Of(Urgency::Stuck)),
     ("blocked", Filter::Of(Urgency::Blocked)),
@@ -54,7 +58,8 @@ pub const STATES: [(&str, Filter); 9] = [
     ("never", Filter::NeverSucceeded),
     ("soon", Filter::DueSoon),
     ("fine", Filter::Of(Urgency::Fine)),
-    ("stopped", Filter::Of(Urgency::Stopped)),
+    ("frozen", Filter::Frozen),
+    ("stopped", Filter::Stopped),
 ];
 
 impl Filter {
@@ -63,6 +68,8 @@ impl Filter {
         match self {
             Self::Of(urgency) => row.urgency == urgency,
             Self::NeverSucceeded => row.never_succeeded,
+            Self::Frozen => row.state == State::Frozen,
+            Self::Stopped => row.urgency == Urgency::Stopped && row.state != State::Frozen,
             Self::DueSoon => row.next.as_ref().is_some_and(|next| next.due <= now + TimeDelta::hours(1)),
         }
     }

@@ -176,6 +176,24 @@ async fn api_answers_for_manifests() {
     assert_eq!(site.get(&path).await["rows"][0]["expected"].as_array().unwrap().len(), 5);
 }
 
+/// A file does not say when it was edited, and each slot that is decided at its own time would start nothing.
+#[tokio::test]
+async fn files_say_that_the_next_run_starts_whatever_decides_its_time() {
+    for (name, annotation) in [
+        ("plain", ""),
+        ("spread", "cronjob-controller.dev/spread: 30m"),
+        ("lines", "cronjob-controller.dev/schedule: 0 2 * * *; 0 14 * * *"),
+        ("bounded", "cronjob-controller.dev/not-before: '2026-01-01T00:00:00Z'"),
+        ("dates", "cronjob-controller.dev/exclude: '12-24'"),
+        ("careful", "cronjob-controller.dev/after-change: wait"),
+    ] {
+        let site = Site::of(&manifest(name, "0 2 * * *", annotation, "suspend: false")).await;
+        let row = site.get("cronjobs").await["rows"][0].clone();
+        let effect = row["next"]["effect"].as_str().unwrap_or_default();
+        assert!(effect.starts_with(&format!("starts Job {name}-")), "{name}: {row}");
+    }
+}
+
 #[tokio::test]
 async fn wrong_parameters_get_a_sentence() {
     let site = Site::of(&manifest("nightly", "0 2 * * *", "", "suspend: false")).await;

@@ -74,7 +74,7 @@ pub fn reports(input: &[u8]) {
         lease: None,
         leases_unread: None,
         namespace_unread: None,
-        edited: None,
+        edited: Default::default(),
     };
     let (cron_job, question) = (
         Arc::clone(&facts.cron_job),

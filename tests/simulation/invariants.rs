@@ -374,7 +374,7 @@ impl Invariants {
     fn once(&mut self, model: &Model, job: &Value, uid: &str, slot: DateTime<Utc>, sent: &Sent, at: Millis) -> bool {
         let own = text(job, "uid");
         let Some(first) = model.fires_of(uid, slot).find(|other| other.uid != own) else { return false };
-        if sent.is_late(at) && first.is_removed_by_others() {
+        if is_second_on_its_way(model, job, uid, slot, sent, at) {
             self.coverage.count("excused", "fired again: removed by others while another create of it was on its way");
             return true;
         }
@@ -559,6 +559,19 @@ impl Invariants {
             self.coverage.count("plan", "adopt");
         }
     }
+}
+
+/// Whether others removed another Job of the slot while this create was on its way.
+pub fn is_second_on_its_way(
+    model: &Model,
+    job: &Value,
+    uid: &str,
+    slot: DateTime<Utc>,
+    sent: &Sent,
+    at: Millis,
+) -> bool {
+    sent.is_late(at)
+        && model.fires_of(uid, slot).any(|other| other.uid != text(job, "uid") && other.is_removed_by_others())
 }
 
 /// Whether a CronJob was taken back within a second of the create of `first`, for as long as that was there: no replica looked after it.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::disguise::disguised;
-use crate::invariants::{Invariants, Sent};
+use crate::invariants::{Invariants, Sent, is_second_on_its_way};
 use crate::model::{Author, Condition, Job, Model, Version, owner_of, slot_of, text};
 use crate::pairs;
 use crate::policies::{Annotations, TIMING};
@@ -184,6 +184,10 @@ impl Invariants {
     pub fn started_within_limits(&mut self, model: &Model, job: &Value, sent: &Sent, at: Millis) {
         let (Some((uid, _)), Some(slot), Some(view)) = (owner_of(job), slot_of(job), &sent.view) else { return };
         let Some(cron) = model.crons.get(&uid) else { return };
+        if is_second_on_its_way(model, job, &uid, slot, sent, at) {
+            // What its place is for was judged when the first one came.
+            return;
+        }
         let versions = cron.since(view.revision);
         let name = format!("{} created {}/{} for {slot}", sent.author, text(job, "namespace"), text(job, "name"));
         for policy in versions.last().map(Version::limits).unwrap_or_default().keys() {

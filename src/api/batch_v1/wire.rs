@@ -67,6 +67,16 @@ impl Metadata<'_> {
         Edits { generation: self.generation, last, last_of_slots: of_slots.filter_map(|manager| manager.time).max() }
     }
 
+    /// When that was written last which suspends a CronJob, or another field of the same writer since; `None` if it is not known.
+    pub fn suspension_written(&self) -> Option<DateTime<Utc>> {
+        let managers: Vec<Manager<'_>> = serde_json::from_str(self.managed_fields?.get()).ok()?;
+        let of_users = managers.iter().filter(|manager| manager.subresource.as_deref().is_none_or(str::is_empty));
+        let written = of_users.filter(|manager| manager.owns_suspend()).filter_map(|manager| manager.time).max();
+        let Handover { managed: true, suspend: true, .. } = self.annotations.handover() else { return written };
+        // Either of the two may be what counts, and it is suspended for certain since the later one.
+        written.zip(self.annotation_written(SUSPEND_ANNOTATION)).map(|(spec, annotation)| spec.max(annotation))
+    }
+
     /// When an annotation was written last, or another field of the same writer since; `None` if `managedFields` does not say it.
     pub fn annotation_written(&self, annotation: &str) -> Option<DateTime<Utc>> {
         let managers: Vec<Manager<'_>> = serde_json::from_str(self.managed_fields?.get()).ok()?;
@@ -111,6 +121,22 @@ impl Manager<'_> {
             let SpecFields { schedule, time_zone, suspend } = fields.spec;
             schedule.or(time_zone).or(suspend).is_some()
         };
+        self.fields.is_none_or(|fields| serde_json::from_str(fields.get()).map_or(true, owns))
+    }
+
+    /// Whether it owns `spec.suspend`. One whose fields cannot be read might.
+    fn owns_suspend(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Fields {
+            #[serde(default, rename = "f:spec")]
+            spec: SpecFields,
+        }
+        #[derive(Default, serde::Deserialize)]
+        struct SpecFields {
+            #[serde(default, rename = "f:suspend")]
+            suspend: Option<IgnoredAny>,
+        }
+        let owns = |fields: Fields| fields.spec.suspend.is_some();
         self.fields.is_none_or(|fields| serde_json::from_str(fields.get()).map_or(true, owns))
     }
 

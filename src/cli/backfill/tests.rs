@@ -501,3 +501,26 @@ async fn label_in_a_template_has_no_effect() {
     assert!(!cluster.world.seen()[0].of_backfill);
     assert_eq!(cluster.active().await.len(), 1);
 }
+
+#[test]
+fn freeze_of_the_namespace_is_said_and_that_it_holds_no_backfill() {
+    let now: DateTime<Utc> = "2026-11-22T10:00:00Z".parse().unwrap();
+    let rows = [
+        (
+            "a freeze",
+            json!({"cronjob-controller.dev/not-before": "2026-11-24T00:00:00Z", "cronjob-controller.dev/reason": "audit"}),
+            Some(
+                "Namespace shop is frozen until Tue 2026-11-24 00:00:00 +00:00: \"audit\". A freeze holds regular runs, and no \
+                 backfill.",
+            ),
+        ),
+        ("one that is over", json!({"cronjob-controller.dev/not-before": "2026-11-21T00:00:00Z"}), None),
+        ("none", json!({}), None),
+    ];
+    for (sentence, annotations, want) in rows {
+        let mut restrictions = Restrictions::default();
+        let metadata = json!({"name": "shop", "uid": "", "annotations": annotations});
+        restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
+        assert_eq!(freeze_of(&restrictions, "shop", Zone::UTC, now).as_deref(), want, "{sentence}");
+    }
+}

@@ -282,6 +282,9 @@ impl Load {
             let days = if busy.days < DAYS { count(busy.days, "day") } else { "every day".to_owned() };
             [busy.at.clone(), busy.most.to_string(), days, named(busy.cron_jobs.iter().cloned(), MAX_NAMED, busy.most)]
         };
+        if self.minutes.iter().all(|runs| *runs == 0) {
+            return vec!["None starts in these seven days.".to_owned()];
+        }
         if self.busiest.is_empty() {
             return vec!["No two start in the same minute.".to_owned()];
         }

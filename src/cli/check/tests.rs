@@ -866,3 +866,39 @@ fn configurations_of_webhooks_are_judged_and_other_kinds_are_not() {
         assert!(same, "{sentence}: {found:#?}");
     }
 }
+
+#[test]
+fn freeze_of_a_namespace_is_said_beside_the_load() {
+    let manifests = |until: &str| {
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  annotations:\n    \
+             cronjob-controller.dev/not-before: '{until}'\n    cronjob-controller.dev/reason: release week\n---\n{}",
+            cron_job(BATCH, "a", "schedule: '0 2 * * *'\n  timeZone: UTC")
+        )
+    };
+    let frozen = "Namespace shop is frozen until {} (cronjob-controller.dev/not-before): \"release week\". Until then it has no run.";
+    for (sentence, until, moment, last) in [
+        (
+            "all week",
+            "2026-12-24T00:00:00Z",
+            Some("Thu 2026-12-24 00:00:00 +00:00"),
+            "None starts in these seven days.",
+        ),
+        (
+            "until tomorrow",
+            "2026-11-23T00:00:00Z",
+            Some("Mon 2026-11-23 00:00:00 +00:00"),
+            "No two start in the same minute.",
+        ),
+        ("over", "2026-11-01T00:00:00Z", None, "No two start in the same minute."),
+    ] {
+        let lines = judged(&manifests(until)).lines();
+        let said = moment.map(|moment| frozen.replace("{}", moment));
+        assert_eq!(
+            lines.iter().find(|line| line.starts_with("Namespace shop")),
+            said.as_ref(),
+            "{sentence}: {lines:#?}"
+        );
+        assert!(lines.contains(&last.to_owned()), "{sentence}: {lines:#?}");
+    }
+}

@@ -128,7 +128,7 @@ impl Case<'_> {
         let (from, until) = (self.last_decided(), self.cron_job.nominal(self.now));
         let slots = self.schedule().map(|it| newest_starts(&Evaluation::of(it), from, until, MANY + 1));
         let newest = slots.into_iter().flatten().rev();
-        let is_edited_since = |slot| self.facts.edited.is_some_and(|edited| edited >= self.cron_job.due(slot));
+        let is_edited_since = |slot| self.facts.edited.last.is_some_and(|edited| edited >= self.cron_job.due(slot));
         let is_missed = |slot: &DateTime<Utc>| !is_edited_since(*slot) && self.kept_until_too_late(*slot).is_none();
         let mut missed: Vec<_> = newest.take_while(is_missed).collect();
         missed.reverse();

@@ -30,6 +30,9 @@ pub(in crate::cli) const CLOCKS_DIFFER: TimeDelta = TimeDelta::seconds(5);
 pub struct NoSuccess {
     /// The last success; `None` if it never had one.
     pub last: Option<DateTime<Utc>>,
+    /// When the CronJob was created.
+    #[serde(skip)]
+    pub created: DateTime<Utc>,
     /// How many runs failed since then, of those whose Jobs or Events still exist.
     pub failures: usize,
     /// The slots since then, or since its creation, those of a freeze among them; one more than are counted if there are more.
@@ -39,8 +42,10 @@ pub struct NoSuccess {
 impl NoSuccess {
     /// The beginning of a sentence.
     pub fn words(&self, now: DateTime<Utc>) -> String {
-        let since =
-            self.last.map_or("No success yet".to_owned(), |last| format!("No success for {}", stretch(now - last)));
+        let since = match self.last {
+            Some(last) => format!("No success for {}", stretch(now - last)),
+            None => format!("No success since its creation {} ago", stretch(now - self.created)),
+        };
         let slots =
             if self.slots > MOST_SLOTS { format!("more than {MOST_SLOTS} slots") } else { count(self.slots, "slot") };
         match self.failures {
@@ -211,7 +216,12 @@ impl<'a> Case<'a> {
 
     /// Since when it has had no success, for a CronJob that fails or whose runs do not end.
     pub(super) fn no_success(&self) -> NoSuccess {
-        NoSuccess { last: self.last_success(), failures: self.known_failures(), slots: self.slots_without_success() }
+        NoSuccess {
+            last: self.last_success(),
+            created: self.cron_job.creation_timestamp,
+            failures: self.known_failures(),
+            slots: self.slots_without_success(),
+        }
     }
 
     /// How many runs failed since the last success, of those whose Jobs or Events still exist.
@@ -234,8 +244,8 @@ impl<'a> Case<'a> {
         }
         // Under Replace, one that is blocked waits until the Job before is gone.
         let is_replacing = state == State::Blocked && self.replaces();
-        if let Some(text) = self.never_ends().filter(|_| !is_replacing) {
-            return (State::NeverEnds, format!("{text} {next}"));
+        if let Some((head, rest)) = self.never_ends().filter(|_| !is_replacing) {
+            return (State::NeverEnds, format!("{head}: {rest} {next}"));
         }
         if let Some(job) = self.lost_run() {
             let last = format!("{} {job} is gone, and no success of it is known", self.noun());
@@ -244,15 +254,15 @@ impl<'a> Case<'a> {
         if state == State::Blocked {
             return (state, words);
         }
-        if let Some(text) = self.piles_up() {
-            return (State::PilesUp, format!("{text} {next}"));
+        if let Some((head, rest)) = self.piles_up() {
+            return (State::PilesUp, format!("Its {}s pile up: {head}, {rest} {next}", self.noun()));
         }
         (state, words)
     }
 
     /// That no run has ended for some slots, because each is deleted: under Replace while one runs, or with `stuck-after`, where an Event
-    /// says that one was. Not where a run that failed may be gone.
-    fn never_ends(&self) -> Option<String> {
+    /// says that one was. Not where a run that failed may be gone. First the beginning of the sentence, which a row of a table has, too.
+    fn never_ends(&self) -> Option<(String, String)> {
         let running = self.running().into_iter().find(|job| job.slot_of(self.cron_job).is_some());
         let (status, gone) = (&self.cron_job.status, self.gone_runs());
         let said = gone.iter().filter(|run| matches!(run.what, Told::Ended(_))).map(|run| run.at).max();
@@ -261,7 +271,7 @@ impl<'a> Case<'a> {
         let from = ended.max(said).max(published).unwrap_or(self.cron_job.creation_timestamp);
         let from = from.max(self.keeps_failed_since()?);
         // Slots of a freeze deleted no run, and before an edit it may have been suspended.
-        let slots = slots_between(self.schedule(), from.max(self.facts.edited.unwrap_or(from)), self.last_slot());
+        let slots = slots_between(self.schedule(), from.max(self.facts.edited.last.unwrap_or(from)), self.last_slot());
         let why = if self.replaces() {
             running?;
             "each is deleted when the next one starts (concurrencyPolicy is Replace)".to_owned()
@@ -276,7 +286,18 @@ impl<'a> Case<'a> {
         (slots >= UNENDED).then(|| {
             let slots = if slots > MOST_SLOTS { format!("more than {MOST_SLOTS} slots") } else { count(slots, "slot") };
             let now = running.map(|job| format!(" {} {} {}.", self.noun(), job.name.name, self.doing(job)));
-            format!("No run has ended for {} ({slots}): {why}.{}", stretch(self.now - from), now.unwrap_or_default())
+            let head = format!("No run has ended for {} ({slots})", stretch(self.now - from));
+            (head, format!("{why}.{}", now.unwrap_or_default()))
         })
+    }
+
+    /// What a row of a table says in this state, in the words of the explanation.
+    pub(super) fn headline(&self, state: State) -> Option<String> {
+        let told = match state {
+            State::NeverEnds => self.never_ends(),
+            State::PilesUp => self.piles_up(),
+            _ => None,
+        };
+        told.map(|(head, _)| head)
     }
 }

@@ -47,6 +47,12 @@ impl<'a> Case<'a> {
         self.running().into_iter().filter(counts).collect()
     }
 
+    /// How many of them have to end for a run to start.
+    pub(super) fn too_many(&self) -> usize {
+        let limit = self.cron_job.limits().max_concurrent.unwrap_or(1);
+        (self.blockers().len() + 1).saturating_sub(limit).max(1)
+    }
+
     /// What became of a Job; `None` is one that is gone.
     pub(in crate::cli) fn outcome(&self, job: Option<&Arc<Job>>) -> String {
         match job.map(|job| (job, job.finished)) {

@@ -2,10 +2,10 @@
 //!
 //! Guarantee: a run that running Jobs hold is said to wait while a sync would start it once they have ended. Pure.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
-use super::{Case, NextRun, State};
-use crate::api::batch_v1::ConcurrencyPolicy;
+use super::{Case, Explanation, NextRun, State};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob};
 use crate::api::policy::BACKLOG;
 use crate::cli::output::{named, stretch};
 use crate::controller::plan::{Skip, Verdict};
@@ -14,6 +14,17 @@ use crate::controller::reconcile::IN_TIME;
 /// So many unfinished Jobs are named.
 const NAMED: usize = 2;
 
+/// What a run does that is held by more than a running Job.
+const NOTHING: &str = "starts nothing";
+
+impl Explanation {
+    /// When a run starts next, or waits for running Jobs; `None` if something else holds it, so that the time says nothing.
+    pub(crate) fn next_start(&self) -> Option<DateTime<FixedOffset>> {
+        let next = self.next_run.as_ref().filter(|next| !self.by_schedule.is_held() && next.effect != NOTHING);
+        next.map(|next| next.time)
+    }
+}
+
 impl Case<'_> {
     /// The next time, and what a sync would do then.
     pub(super) fn next_run(&self, state: State) -> Option<NextRun> {
@@ -21,7 +32,7 @@ impl Case<'_> {
             return None;
         }
         let slot = self.next_due()?;
-        let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
+        let then = self.rehearse(|cron_job| self.count_now(cron_job), &self.facts.jobs, slot);
         let noun = self.noun();
         let is_alone = !matches!(self.cron_job.spec.concurrency_policy, ConcurrencyPolicy::Allow);
         let all = if is_alone { self.blockers() } else { self.running() };
@@ -50,9 +61,17 @@ impl Case<'_> {
             None if all.iter().any(|job| job.deleting) => {
                 format!("starts a {noun} when {running} {} gone", if is_one { "is" } else { "are" })
             }
-            None => "starts nothing".to_owned(),
+            None => NOTHING.to_owned(),
         };
         Some(NextRun { time: self.zone.at(slot), effect })
+    }
+
+    /// Gives it the record of decided slots that a sync would write now. An object that does not say when it was edited, such as one in
+    /// a file, would have all slots decided at each later time.
+    fn count_now(&self, cron_job: &mut CronJob) {
+        if let Some(write) = &self.sync.settlement.status {
+            cron_job.status.counted_from.clone_from(&write.status.counted_from);
+        }
     }
 
     /// For how long at most a run that is due at a time waits for running Jobs, if that is shorter than until the next run.

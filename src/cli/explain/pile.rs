@@ -18,7 +18,8 @@ const MOST: usize = 20;
 
 impl Case<'_> {
     /// Under Allow: that at each of the last starts more Jobs had not ended than at the one before, and that none has ended since.
-    pub(super) fn piles_up(&self) -> Option<String> {
+    /// First the part of the sentence that a row of a table has, too.
+    pub(super) fn piles_up(&self) -> Option<(String, String)> {
         let is_allowed =
             matches!(self.cron_job.spec.concurrency_policy, ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown);
         let jobs: Vec<&Arc<Job>> = self.children().filter(|job| is_allowed && !job.of_backfill).collect();
@@ -41,13 +42,12 @@ impl Case<'_> {
         }
         let (noun, oldest) = (self.noun(), *self.running().first()?);
         let at_least = if grown == MOST { "at least " } else { "" };
-        Some(format!(
-            "Its {noun}s pile up: {} have not ended, and at each of {at_least}the last {grown} starts there were more than at the one before. \
-             The oldest, {noun} {}, {}.",
-            count(unfinished, noun),
+        let rest = format!(
+            "and at each of {at_least}the last {grown} starts there were more than at the one before. The oldest, {noun} {}, {}.",
             oldest.name.name,
             self.doing(oldest)
-        ))
+        );
+        Some((format!("{} have not ended", count(unfinished, noun)), rest))
     }
 
     /// Whether a Job can have ended after a time and been deleted, so that nothing shows it any more.

@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use super::in_charge::InCharge;
 use super::lease::{ControllerLease, Leases};
 use super::{Explanation, Shell, Urgency, cluster_flags, explain};
-use crate::api::batch_v1::{CronJob, FinishedCondition, Job, slots_edited};
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job, SlotsEdited, slots_edited};
 use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
@@ -58,7 +58,7 @@ pub struct Facts {
     /// Why its Namespace could not be read; what that says is part of the CronJob otherwise.
     pub namespace_unread: Option<String>,
     /// When its schedule, zone or suspension was written last, if that is known.
-    pub edited: Option<DateTime<Utc>>,
+    pub edited: SlotsEdited,
 }
 
 impl Facts {
@@ -73,7 +73,7 @@ impl Facts {
             lease: None,
             leases_unread: None,
             namespace_unread: None,
-            edited: None,
+            edited: SlotsEdited::default(),
         }
     }
 

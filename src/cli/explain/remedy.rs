@@ -94,8 +94,14 @@ impl Explanation {
             State::Frozen => {
                 Some(("It goes on when its namespace is thawed.".to_owned(), format!("{program} thaw {place}")))
             }
-            State::Blocked | State::RunStuck if self.starts_when_free => {
+            State::Blocked | State::RunStuck if self.starts_when_gone == Some(1) => {
                 end("The run that is due starts when that Job is gone.")
+            }
+            State::Blocked | State::RunStuck if self.starts_when_gone.is_some() => {
+                let jobs = self.active.iter().take(self.starts_when_gone.unwrap_or_default());
+                let jobs: Vec<_> = jobs.map(|job| shell_word(&job.name)).collect();
+                let what = format!("The run that is due starts when these {} Jobs are gone.", jobs.len());
+                Some((what, format!("kubectl delete {noun} {place} {}", jobs.join(" "))))
             }
             State::Blocked | State::RunStuck => {
                 let what = "No run that is due starts when that Job is gone. See what it does.".to_owned();

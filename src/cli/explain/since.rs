@@ -3,7 +3,7 @@
 //! Guarantee: the words say what its state says, and nothing is said of one that is fine or that a user has stopped. Pure.
 
 use super::{Explanation, State, Urgency};
-use crate::cli::output::{count, stretch};
+use crate::cli::output::stretch;
 
 impl Explanation {
     /// Since when it is not fine, and why; `None` if it is, or if a user has stopped it.
@@ -11,13 +11,16 @@ impl Explanation {
         if self.state.urgency() >= Urgency::Fine {
             return None;
         }
-        let due = self.due_since.map(|since| stretch(self.now - since));
-        let running = self.active.first();
-        let no_success = self.no_success.as_ref().map(|no_success| {
-            let words = no_success.words(self.now);
+        let lower = |words: &str| {
             let mut letters = words.chars();
             letters.next().into_iter().flat_map(char::to_lowercase).chain(letters).collect::<String>()
-        });
+        };
+        if let (State::NeverEnds, Some(headline)) = (self.state, &self.headline) {
+            return Some(lower(headline));
+        }
+        let due = self.due_since.map(|since| stretch(self.now - since));
+        let running = self.active.first();
+        let no_success = self.no_success.as_ref().map(|no_success| lower(&no_success.words(self.now)));
         let own = match (self.state, due, running) {
             (State::Overdue | State::NameTaken | State::BadTemplate, Some(due), _) => Some(format!("due for {due}")),
             (State::Missed, Some(due), _) => Some(format!("missed its runs for {due}")),
@@ -29,13 +32,7 @@ impl Explanation {
                 Some(format!("blocked for {due} by {}, which {}", active.name, active.doing))
             }
             (State::PilesUp, _, Some(active)) => {
-                let jobs = count(self.active.len(), self.noun);
-                let verb = if self.active.iter().all(|active| active.runs && !active.deleting) {
-                    "running"
-                } else {
-                    "not ended"
-                };
-                Some(format!("{jobs} {verb}, {} {}", active.name, active.in_short))
+                self.headline.as_ref().map(|headline| format!("{headline}, {} {}", active.name, active.in_short))
             }
             _ => None,
         };

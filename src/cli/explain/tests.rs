@@ -312,7 +312,7 @@ fn policies_that_hold_a_run_are_explained() {
             vec![job(today, "cj", Some("Failed"))],
             NOW,
             State::Paused,
-            "No success yet (21 slots, 1 failed run still known). It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
+            "No success since its creation 20d22h ago (21 slots, 1 failed run still known). It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
              also one made with kubectl create job --from, or when the failed ones are deleted.",
             Some("starts nothing"),
         ),
@@ -666,7 +666,7 @@ fn next_run_is_described_with_its_effect() {
             vec![job(today, "cj", Some("Failed"))],
             NOW,
             State::Failing,
-            "No success yet (21 slots, 1 failed run still known): the last run failed, Job nightly-29921880. It waits for the next run.",
+            "No success since its creation 20d22h ago (21 slots, 1 failed run still known): the last run failed, Job nightly-29921880. It waits for the next run.",
             Some("starts Job nightly-29923320"),
         ),
         (
@@ -675,7 +675,7 @@ fn next_run_is_described_with_its_effect() {
             vec![job(today, "cj", None), job("2026-11-21T02:00:00Z", "cj", Some("Failed"))],
             NOW,
             State::Failing,
-            "No success yet (21 slots, 1 failed run still known): the last run that ended failed, Job nightly-29920440. It waits for the \
+            "No success since its creation 20d22h ago (21 slots, 1 failed run still known): the last run that ended failed, Job nightly-29920440. It waits for the \
              next run.",
             Some("starts Job nightly-29923320, beside nightly-29921880 if it still runs"),
         ),
@@ -832,7 +832,7 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
             None,
             State::Failing,
             format!(
-                "No success yet (more than 1000 slots, 1 failed run still known): the last run failed, Job {}. {starting}",
+                "No success since its creation 20d22h ago (more than 1000 slots, 1 failed run still known): the last run failed, Job {}. {starting}",
                 name_of(before)
             ),
         ),
@@ -2165,14 +2165,36 @@ fn what_is_not_fine_says_since_when() {
         json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
     let mut blocked = forbid.clone();
     blocked["status"]["active"] = json!([active("2026-11-21T02:00:00Z")]);
-    let rows: [(&str, Value, Vec<Arc<Job>>, Option<&str>); 7] = [
+    let minute = |minute: u32| job(&format!("2026-11-22T09:{minute:02}:00Z"), "cj", None);
+    let minutely = |policy: &str| {
+        json!({
+            "spec": {"schedule": "* * * * *", "concurrencyPolicy": policy},
+            "status": {"lastScheduleTime": "2026-11-22T09:59:00Z", "lastSuccessfulTime": "2026-11-22T09:30:05Z"},
+        })
+    };
+    let rows: [(&str, Value, Vec<Arc<Job>>, Option<&str>); 9] = [
+        (
+            "runs that never end, in the words of the explanation",
+            merged(
+                minutely("Replace"),
+                &json!({"spec": {"schedule": "*/5 * * * *"}, "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}}),
+            ),
+            vec![job("2026-11-22T10:00:00Z", "cj", None)],
+            Some("no run has ended for 29m55s (6 slots)"),
+        ),
+        (
+            "a pile, in the words of the explanation",
+            merged(minutely("Allow"), &json!({"status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}})),
+            vec![minute(57), minute(58), minute(59), job("2026-11-22T10:00:00Z", "cj", None)],
+            Some("4 Jobs have not ended, nightly-29922357 for 3m00s"),
+        ),
         ("on schedule", json!({}), vec![], None),
         ("suspended", json!({"spec": {"suspend": true}}), vec![], None),
         (
             "failing",
             json!({}),
             vec![job("2026-11-22T02:00:00Z", "cj", Some("Failed"))],
-            Some("no success yet (21 slots, 1 failed run still known)"),
+            Some("no success since its creation 20d22h ago (21 slots, 1 failed run still known)"),
         ),
         ("overdue", json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}}), vec![], Some("due for 8h00m")),
         (
@@ -2192,5 +2214,9 @@ fn what_is_not_fine_says_since_when() {
     for (sentence, change, jobs, want) in rows {
         let told = explain(&facts(&change, jobs), Zone::UTC, instant(NOW));
         assert_eq!(told.since().as_deref(), want, "{sentence}: {:?}", told.state);
+        if sentence.ends_with("the explanation") {
+            let words = want.unwrap_or_default().split(", ").next().unwrap_or_default();
+            assert!(told.why.to_lowercase().contains(&words.to_lowercase()), "{sentence}: {}", told.why);
+        }
     }
 }

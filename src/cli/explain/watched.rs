@@ -5,12 +5,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use chrono::{DateTime, Utc};
-
 use super::InCharge;
 use super::in_charge::without_policies;
 use super::lease::Leases;
-use crate::api::batch_v1::{CronJob, slots_edited};
+use crate::api::batch_v1::{CronJob, SlotsEdited, slots_edited};
 use crate::api::policy::PolicyOptions;
 use crate::api::{DecodeError, Interner, Manage, Object, ResourceKind, identity_at};
 use crate::cli::migrate::in_tree_wrote;
@@ -27,13 +25,14 @@ pub struct Watched {
     in_tree_wrote: Option<bool>,
     /// When its schedule, zone or suspension was written last; the page asks for it.
     #[cfg_attr(not(feature = "ui"), allow(dead_code))]
-    pub edited: Option<DateTime<Utc>>,
+    pub edited: SlotsEdited,
 }
 
 impl Watched {
     /// The CronJob with what is known of its controller.
     pub fn new(cron_job: CronJob, handed_over: bool, in_tree_wrote: Option<bool>) -> Self {
-        Self { cron_job: Arc::new(cron_job), in_tree: OnceLock::new(), handed_over, in_tree_wrote, edited: None }
+        let (cron_job, edited) = (Arc::new(cron_job), SlotsEdited::default());
+        Self { cron_job, in_tree: OnceLock::new(), handed_over, in_tree_wrote, edited }
     }
 
     /// The CronJob that was just decoded from `json`.

@@ -8,6 +8,7 @@ use super::*;
 use crate::api::ControllerKind;
 use crate::cli::cluster::Namespaces;
 use crate::cli::explain::tests::{instant, name_of, post};
+use crate::cli::output::stretch;
 use crate::cli::output::{Format, render};
 
 #[tokio::test(start_paused = true)]
@@ -42,6 +43,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     let known =
         cluster::read_all(&client, ControllerKind::CronJob, Some("default"), Some("nightly"), &flags).await.unwrap();
     let uid = &known[0].facts.cron_job.uid;
+    let age = stretch(instant("2026-11-19T10:00:00Z") - known[0].facts.cron_job.creation_timestamp);
     let owner =
         json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": uid, "controller": true}]);
     let job = name_of(slot);
@@ -105,7 +107,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
             String::new(),
             format!(
                 "CronJob default/nightly (failing): It is not known which controller runs it. What follows holds if \
-                 cronjob-controller does. No success yet, at least 1 failed run (1 slot): the last run failed, Job {job}. It waits for the \
+                 cronjob-controller does. No success since its creation {age} ago, at least 1 failed run (1 slot): the last run failed, Job {job}. It waits for the \
                  next run."
             ),
             "  BackoffLimitExceeded: Job has reached the limit".to_owned(),

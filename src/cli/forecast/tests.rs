@@ -37,6 +37,12 @@ fn known(change: &Value, jobs: &[(&str, Option<&str>, i64)]) -> Facts {
     facts(&all, jobs.collect())
 }
 
+fn merged_with(value: &Value, with: &Value) -> Value {
+    let mut value = value.clone();
+    apiserver::merge_patch(&mut value, with);
+    value
+}
+
 fn ahead(facts: &Facts, minutes: i64, change: impl FnOnce(&mut Explanation)) -> Vec<Ahead> {
     let (now, local) = (instant(NOW), Zone::UTC);
     let mut told = explain(facts, local, now);
@@ -65,7 +71,11 @@ fn slots_are_held_as_reconcile_decides_by_the_durations_known() {
     let until = |job: &str, end: &str| {
         format!("{} runs until Sun 2026-11-22 {end}:00 +00:00 by the median of 8m00s", name(job))
     };
-    let unknown = format!("{} has to end first, and nothing says when it does", name("09:55"));
+    let unknown = format!("{} has to end first, and no run tells how long one takes", name("09:55"));
+    let first = format!(
+        "{} has to end first, and no run tells how long one takes (concurrencyPolicy is Forbid)",
+        name("10:05")
+    );
     let rows: Vec<(&str, Value, Vec<_>, i64, Vec<String>)> = vec![
         ("Allow holds nothing", json!({}), vec![ran, running], 9, vec!["10:05 Start 10:05".into(), "10:10 Start 10:10".into()]),
         ("a suspended one has no slots", json!({"spec": {"suspend": true}}), vec![], 9, vec![]),
@@ -104,11 +114,35 @@ fn slots_are_held_as_reconcile_decides_by_the_durations_known() {
             ],
         ),
         (
+            "a new one has no run that tells how long one takes",
+            merged_with(&forbid, &json!({"status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}})),
+            vec![],
+            16,
+            vec!["10:05 Start 10:05".into(), format!("10:10 Unknown - {first}"), format!("10:15 Unknown - {first}")],
+        ),
+        (
+            "one that has run for longer than the median holds all",
+            forbid.clone(),
+            vec![("09:30", Some("Complete"), 2), running],
+            5,
+            vec![format!(
+                "10:05 Wait - {} has to end first, and nothing says when it does (concurrencyPolicy is Forbid)",
+                name("09:55")
+            )],
+        ),
+        (
+            "Replace deletes by the duration that is known",
+            json!({"spec": {"concurrencyPolicy": "Replace"}, "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}}),
+            vec![("09:40", Some("Complete"), 8), ("10:00", None, 0)],
+            5,
+            vec![format!("10:05 Start 10:05 it deletes {}, which still runs by then (concurrencyPolicy is Replace)", name("10:00"))],
+        ),
+        (
             "Replace deletes",
             json!({"spec": {"concurrencyPolicy": "Replace"}, "status": {"lastScheduleTime": "2026-11-22T10:00:00Z"}}),
             vec![("10:00", None, 0)],
             5,
-            vec![format!("10:05 Start 10:05 it deletes {}, which still runs by then (concurrencyPolicy is Replace)", name("10:00"))],
+            vec![format!("10:05 Start 10:05 it deletes {}, if that still runs by then (concurrencyPolicy is Replace)", name("10:00"))],
         ),
         (
             "a limit of two",

@@ -2,10 +2,13 @@
 
 use apimachinery::clock::TestClock;
 use apiserver::{ApiServer, Config, discovery, kinds};
+use chrono::SecondsFormat;
 use futures::FutureExt as _;
+use serde_json::json;
 
 use super::*;
 use crate::api::crd;
+use crate::api::policy::{NOT_BEFORE, REASON};
 use crate::cli::cluster::read_text;
 use crate::cli::explain::tests::{facts, instant, job, post};
 use crate::client;
@@ -537,4 +540,37 @@ async fn freeze_that_is_over_is_refused() {
         ("Namespace shop is not changed: Fri 2026-12-18 12:00:00 +00:00 has passed.", false)
     );
     assert_eq!(annotations(&client, "shop").await[0], Value::Null);
+}
+
+#[test]
+fn paused_cron_job_has_no_run_that_a_freeze_holds() {
+    let slot = "2026-12-18T06:00:00Z";
+    let rows = [
+        ("paused", json!({"cronjob-controller.dev/pause-after-failures": "1"}), Some("paused")),
+        ("it fails, and is not paused", json!({}), None),
+    ];
+    for (sentence, annotations, want) in rows {
+        let change = json!({
+            "metadata": {"annotations": annotations}, "spec": {"schedule": "0 */6 * * *"},
+            "status": {"lastScheduleTime": slot},
+        });
+        let facts = facts(&change, vec![job(slot, "cj", Some("Failed"))]);
+        assert_eq!(idle(&facts, None, Zone::UTC, instant(NOW)), want, "{sentence}");
+    }
+    let held = |name: &str, runs, idle| Held { name: name.to_owned(), runs, first: None, idle };
+    let frozen = |held| Frozen {
+        namespace: "shop".to_owned(),
+        summary: "Namespace shop would be frozen.".to_owned(),
+        replaced: None,
+        is_freeze: true,
+        failed: false,
+        held,
+        not_held: Vec::new(),
+        not_known: Vec::new(),
+    };
+    let nothing = "Nothing starts without a freeze either: a (paused).".to_owned();
+    assert_eq!(frozen(vec![held("a", 0, Some("paused"))]).lines(true)[1..], [nothing.clone()]);
+    let lines = frozen(vec![held("a", 0, Some("paused")), held("b", 3, None)]).lines(true);
+    let want = ["Of 2 CronJobs, these runs would be frozen:".to_owned(), "  b: 3 runs".to_owned(), nothing];
+    assert_eq!(lines[1..], want);
 }

@@ -38,6 +38,8 @@ pub(crate) struct NextHour {
     slots: usize,
     /// The slots that do not start when they are due.
     held: usize,
+    /// The slots of which that is not known.
+    unknown: usize,
     /// How many CronJobs do not run now, by their state.
     stopped: BTreeMap<&'static str, usize>,
     /// The minutes in which a slot is due.
@@ -55,6 +57,7 @@ struct Minute {
     /// The slots that are due in it.
     slots: usize,
     held: usize,
+    unknown: usize,
     runs: Vec<Run>,
 }
 
@@ -68,8 +71,13 @@ struct Run {
 }
 
 impl Run {
+    /// Whether it is not said to start when it is due.
     fn is_held(&self) -> bool {
         self.ahead.will != Will::Start
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.ahead.will == Will::Unknown
     }
 
     fn full_name(&self) -> String {
@@ -113,6 +121,7 @@ impl NextHour {
             cron_jobs,
             slots: minutes.iter().map(|minute| minute.slots).sum(),
             held: minutes.iter().map(|minute| minute.held).sum(),
+            unknown: minutes.iter().map(|minute| minute.unknown).sum(),
             stopped,
             minutes,
             namespaces_unread,
@@ -134,14 +143,15 @@ impl Minute {
             let key = |run: &Run| !run.is_held();
             key(a).cmp(&key(b)).then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
         });
-        let (slots, held) = (runs.len(), runs.iter().filter(|run| run.is_held()).count());
+        let unknown = runs.iter().filter(|run| run.is_unknown()).count();
+        let (slots, held) = (runs.len(), runs.iter().filter(|run| run.is_held()).count() - unknown);
         runs.truncate(MOST);
-        Self { at: zone.at(DateTime::from_timestamp(minute * 60, 0).unwrap_or_default()), slots, held, runs }
+        Self { at: zone.at(DateTime::from_timestamp(minute * 60, 0).unwrap_or_default()), slots, held, unknown, runs }
     }
 
     /// The slots that start when they are due.
     fn starts(&self) -> usize {
-        self.slots - self.held
+        self.slots - self.held - self.unknown
     }
 
     /// The runs that start, by name, of those that the answer has.
@@ -164,9 +174,9 @@ impl Minute {
         (!names.is_empty()).then(|| format!("{clock}  {starts:>3}  {}", named(names.into_iter(), NAMED, starts)))
     }
 
-    /// How many more are held than the answer has.
+    /// How many more are held, or may be, than the answer has.
     fn untold(&self) -> usize {
-        self.held.saturating_sub(self.runs.iter().filter(|run| run.is_held()).count())
+        (self.held + self.unknown).saturating_sub(self.runs.iter().filter(|run| run.is_held()).count())
     }
 }
 
@@ -192,6 +202,7 @@ impl Held {
             for run in minute.runs.iter().filter(|run| run.is_held()) {
                 let what = match (run.ahead.will, run.ahead.starts) {
                     (Will::Skip, _) => "skipped".to_owned(),
+                    (Will::Unknown, _) => "not known".to_owned(),
                     (_, Some(time)) => {
                         format!("held until {}", time.with_timezone(minute.at.offset()).format("%H:%M:%S"))
                     }
@@ -217,8 +228,9 @@ impl Held {
 impl Report for NextHour {
     fn lines(&self) -> Vec<String> {
         let held = if self.held > 0 { format!(", {} held or skipped", self.held) } else { String::new() };
+        let unknown = if self.unknown > 0 { format!(", {} not known", self.unknown) } else { String::new() };
         let mut lines = vec![format!(
-            "The next hour, {} to {} ({}): {} of {}{held}.",
+            "The next hour, {} to {} ({}): {} of {}{held}{unknown}.",
             self.from.format("%a %F %H:%M"),
             self.to.format("%H:%M"),
             self.time_zone,

@@ -16,11 +16,13 @@ pub(super) const COLUMNS: [&str; 9] =
 /// The places of some of them.
 const NAME: usize = 0;
 const LAST: usize = 4;
-/// On a terminal it has lines of its own, below the row.
+/// What blocks it, or its freeze.
+const BLOCKED_BY: usize = 6;
+/// On a terminal it has lines of its own, below the row. Without a column for it, so does a freeze.
 const SINCE: usize = 7;
 const RUNS: usize = 8;
 /// What is left out on a terminal that is too narrow, in this order: the controller, what blocks, and how late.
-const LEFT_OUT: [usize; 3] = [1, 6, 5];
+const LEFT_OUT: [usize; 3] = [1, BLOCKED_BY, 5];
 /// So many slots of a strip are enough, if there is no place for more.
 const SHORT_STRIP: usize = 10;
 /// What the letters of a strip mean.
@@ -40,12 +42,18 @@ pub(super) fn on_screen(
         None => line,
     };
     let tones = std::iter::once(None).chain(urgencies.iter().rev().copied().map(Some));
-    let since: Vec<Vec<String>> = rows.iter().rev().map(|row| below(&row[SINCE], screen.width)).collect();
+    let rows = rows.into_iter().map(|row| row.map(|cell| plain(&cell))).collect::<Vec<_>>();
+    let shown = shown(&rows, screen.width);
+    let told = |row: &Row| match &*row[SINCE] {
+        "-" if !shown.contains(&BLOCKED_BY) => below(&row[BLOCKED_BY], screen.width),
+        since => below(since, screen.width),
+    };
+    let since: Vec<Vec<String>> = rows.iter().rev().map(told).collect();
     let since = std::iter::once(Vec::new()).chain(since);
     let row = |((urgency, line), since): ((Option<Urgency>, String), Vec<String>)| {
         std::iter::once(line).chain(since).map(move |line| in_tone(tone(urgency), line)).collect::<Vec<_>>()
     };
-    let lines = tones.zip(fitted(rows, screen.width)).zip(since).flat_map(row);
+    let lines = tones.zip(fitted(rows, shown, screen.width)).zip(since).flat_map(row);
     let legend = wrapped(LEGEND, screen.width);
     let words = |texts: &[String]| texts.iter().flat_map(|text| folded(&plain(text), screen.width)).collect::<Vec<_>>();
     let gap = (!banners.is_empty()).then(String::new);
@@ -58,7 +66,7 @@ pub(super) fn on_screen(
 fn below(since: &str, width: usize) -> Vec<String> {
     match since {
         "-" => Vec::new(),
-        since => folded(&format!("  {}", plain(since)), width),
+        since => folded(&format!("  {since}"), width),
     }
 }
 
@@ -76,22 +84,29 @@ fn tone(urgency: Option<Urgency>) -> Option<&'static str> {
     }
 }
 
-/// The lines, from the heading to the worst row.
-fn fitted(mut rows: Vec<Row>, most: usize) -> Vec<String> {
-    rows.push(COLUMNS.map(str::to_owned));
-    rows.reverse();
-    for row in &mut rows {
-        *row = row.each_ref().map(|cell| plain(cell));
-        // How the last run ended is in the strip.
-        let end = row[LAST].find(',').unwrap_or(row[LAST].len());
-        row[LAST].truncate(end);
-    }
+/// The columns for which there is place.
+fn shown(rows: &[Row], most: usize) -> Vec<usize> {
+    let rows: Vec<Row> = rows.iter().cloned().chain([COLUMNS.map(str::to_owned)]).map(without_end).collect();
     let mut shown: Vec<usize> = (0..COLUMNS.len()).filter(|column| *column != SINCE).collect();
     for left_out in LEFT_OUT {
         if width(&rows, &shown) > most {
             shown.retain(|column| *column != left_out);
         }
     }
+    shown
+}
+
+/// Without how the last run ended, which is in the strip.
+fn without_end(mut row: Row) -> Row {
+    let end = row[LAST].find(',').unwrap_or(row[LAST].len());
+    row[LAST].truncate(end);
+    row
+}
+
+/// The lines, from the heading to the worst row.
+fn fitted(rows: Vec<Row>, shown: Vec<usize>, most: usize) -> Vec<String> {
+    let mut rows: Vec<Row> = rows.into_iter().chain([COLUMNS.map(str::to_owned)]).map(without_end).collect();
+    rows.reverse();
     if width(&rows, &shown) > most {
         for row in rows.iter_mut().skip(1) {
             let long = row[RUNS].chars().count().saturating_sub(SHORT_STRIP);

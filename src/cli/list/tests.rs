@@ -3,8 +3,13 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
+use apimachinery::clock::TestClock;
+use apiserver::{ApiServer, Config};
+
 use super::*;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
+use crate::client;
+use crate::controller::tests::wire::{Fate, Wire};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 const TODAY: &str = "2026-11-22T02:00:00Z";
@@ -72,7 +77,7 @@ fn table_says_what_is_late_and_what_blocks() {
             "?".repeat(18)
         ),
         format!(
-            "shop/nightly not known failing in 16h00m 8h00m ago, failed - - no success yet (21 slots, 1 failed run still known) {}✗",
+            "shop/nightly not known failing in 16h00m 8h00m ago, failed - - no success since its creation 20d22h ago (21 slots, 1 failed run still known) {}✗",
             "?".repeat(19)
         ),
         "No controller has a Lease: none is running, or it runs without leader election. This concerns 4 CronJobs; 1 is overdue."
@@ -174,12 +179,9 @@ fn table_on_a_terminal_fits_it_and_has_the_worst_last() {
         let at = lines.iter().position(|line| line.starts_with("shop/late")).unwrap();
         assert!(lines[at].contains("overdue") && lines[at].ends_with('>'), "{width}: {lines:#?}");
         assert_eq!(&lines[at + 1..at + 3], ["  due for 8h00m", ""], "{width}: {lines:#?}");
-        let failing = lines.iter().position(|line| line.contains("failing")).unwrap();
-        assert!(
-            lines[failing + 1].starts_with("  no success yet (21 slots, 1 failed run still known)"),
-            "{width}: {lines:#?}"
-        );
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let failing = "no success since its creation 20d22h ago (21 slots, 1 failed run still known)";
+        assert!(words.contains(failing), "{width}: {lines:#?}");
         assert!(
             words.contains(&format!("blocked for 8h00m by {}, which has been running for 1d08h", name_of(YESTERDAY)))
         );
@@ -197,4 +199,63 @@ fn words_of_an_object_have_no_effect_on_the_terminal() {
     let text =
         listing(&[known], Zone::UTC, instant(NOW)).shown(Format::Table, Some(Screen { width: 80, colour: false }));
     assert!(text.contains("shop/a\\x1b[2Jb\\nc") && !text.contains('\u{1b}'), "{text:?}");
+}
+
+/// A CronJob that is paused, in a Namespace that is frozen.
+#[test]
+fn list_of_a_frozen_namespace_has_its_reason_at_each_width_and_no_time_of_what_does_not_start() {
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "shop", "uid": "", "annotations": {
+            "cronjob-controller.dev/not-before": "2026-12-24T00:00:00Z", "cronjob-controller.dev/reason": "release week",
+        }},
+    });
+    let mut restrictions = crate::cli::restrictions::Restrictions::default();
+    restrictions.add(&namespace.to_string());
+    let frozen = |annotations: Value, end: &str| {
+        let mut known = known("held", json!({}), &[(TODAY, Some(end))]);
+        let own = cron_job(&json!({"metadata": {"name": "held", "annotations": annotations}}));
+        known.facts.cron_job = restrictions.applied(own, InCharge::Own);
+        known
+    };
+    let paused = json!({"cronjob-controller.dev/pause-after-failures": "1"});
+    for (sentence, annotations, end, is_next) in
+        [("paused", paused, "Failed", false), ("on schedule", json!({}), "Complete", true)]
+    {
+        let listing = listing(&[frozen(annotations, end)], Zone::UTC, instant(NOW));
+        assert_eq!(listing.cron_jobs[0].next_run.is_some(), is_next, "{sentence}");
+        let told = "\"release week\", until Thu 2026-12-24 00:00:00 +00:00";
+        for width in [60, 80, 100, 120, 160, 200] {
+            let text = listing.shown(Format::Table, Some(Screen { width, colour: false }));
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(text.matches(told).count(), 1, "{sentence}, {width}: {text}");
+        }
+    }
+}
+
+/// The API server is stopped: connections stay, and nothing is answered.
+#[tokio::test(start_paused = true)]
+async fn watch_of_a_server_that_answers_no_more_says_so() {
+    let clock = TestClock::new(instant(NOW));
+    let server = ApiServer::new(Config::builtin(TestClock::new(instant(NOW))));
+    let wire = Wire::new();
+    let client = client::on_service(wire.around(server.into_service()));
+    let mut printed: Vec<String> = Vec::new();
+    let began = tokio::time::Instant::now();
+    let mut print = |text: &PlainText| {
+        printed.push(text.to_string());
+        if printed.len() == 1 {
+            wire.judge(|_| Fate::Swallowed);
+        } else if printed.len() == 2 {
+            wire.calm();
+        }
+        printed.len() < 3
+    };
+    let place = (ControllerKind::CronJob, None);
+    let format = (Format::Table, None);
+    watch_with(&client, place, &ControllerFlags::default(), format, &*clock, &mut print).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    let lost = "Not live since Sun 2026-11-22 10:00:00 +00:00: the API server has not answered for 5 s.";
+    assert!(printed[0].contains("There are no CronJobs.") && printed[1].contains(lost), "{printed:?}");
+    assert_eq!(printed.len(), 3, "what is live again is shown: {printed:?}");
 }

@@ -96,6 +96,11 @@ impl Direction {
             (Self::Handover, _) if is_suspended => {
                 format!("{is} handed over, and stays suspended, by {SUSPEND_ANNOTATION}.")
             }
+            (Self::Handover, _) if before.handover.suspend => {
+                format!(
+                    "{is} handed over, and not suspended: its annotation {SUSPEND_ANNOTATION}, which had no effect, {is} removed."
+                )
+            }
             (Self::Handover, _) => {
                 format!("{is} handed over: a controller with --manage=annotated runs it, and not the in-tree one.")
             }

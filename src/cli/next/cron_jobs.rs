@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Skipped, twin_note};
 use crate::api::batch_v1::CronJob;
-use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy};
+use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy, SCHEDULE};
 use crate::cli::clock_changes::{Effect, clocks, effects};
 use crate::cli::hints;
 use crate::cli::output::{MOMENT, Report};
@@ -159,7 +159,7 @@ impl CronJobRuns {
             kind: cron_job.controller_kind.parent.kind,
             namespace: cron_job.name.namespace.to_string(),
             name: cron_job.name.name.to_string(),
-            schedule: cron_job.spec.recurrence.schedule().to_owned(),
+            schedule: lines_of(cron_job).unwrap_or_else(|| cron_job.spec.recurrence.schedule()).to_owned(),
             time_zone: cron_job.own_zone(question.zone).map(Zone::name),
             from: zone.at(from),
             runs: slots.into_iter().map(run).collect(),
@@ -239,6 +239,11 @@ pub(crate) fn slots_after(
     std::iter::successors(first, move |slot| schedule?.next_after(*slot))
 }
 
+/// The lines of the annotation that replaces `spec.schedule`.
+fn lines_of(cron_job: &CronJob) -> Option<&str> {
+    cron_job.policy().ok().flatten().and_then(Policy::lines)
+}
+
 /// Why a CronJob does not run at all.
 fn problem(cron_job: &CronJob, zone: Zone) -> Option<String> {
     let timing = cron_job.timing(zone);
@@ -271,7 +276,10 @@ fn notes(cron_job: &CronJob, zone: Zone, now: DateTime<Utc>) -> Vec<String> {
         format!("It is suspended ({by}): no run starts until it is resumed.")
     });
     let unknown = cron_job.policies.iter().map(|policies| &policies.unknown);
-    let mut notes: Vec<String> = suspended.into_iter().collect();
+    let own = cron_job.spec.recurrence.schedule();
+    let replaced = lines_of(cron_job)
+        .map(|_| format!("Its schedule is that of {SCHEDULE}, which replaces spec.schedule ({own})."));
+    let mut notes: Vec<String> = suspended.into_iter().chain(replaced).collect();
     if let Some(restriction) = cron_job.restriction() {
         notes.extend(sentences(restriction, zone, now));
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::output::{Format, render};
 use super::*;
 use crate::api::batch_v1::CronJob;
-use crate::api::policy::{EXCLUDE, PolicyOptions, SPREAD};
+use crate::api::policy::{EXCLUDE, PolicyOptions, SCHEDULE, SPREAD};
 use crate::controller::tests::objects::cron_job;
 
 fn ask(text: &str, zone: &str, from: &str, count: usize) -> NextRuns {
@@ -198,7 +198,7 @@ fn of_cron_job(annotations: &[(&str, &str)], spec: &Value, all: bool, now: &str)
     PolicyOptions::default().apply(&mut cron_job);
     let question = cron_jobs::Question { zone: Zone::UTC, seed: Arc::from(""), from: None, count: 1, all };
     let runs = cron_jobs::CronJobRuns::of(&cron_job, &question, now.parse().unwrap());
-    cron_jobs::Answer::One(Box::new(runs)).lines()[1..].to_vec()
+    cron_jobs::Answer::One(Box::new(runs)).lines()
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
     let berlin = json!({ "schedule": "30 2 * * *", "timeZone": "Europe/Berlin" });
     let days = (EXCLUDE, "11-23/11-25");
     let heading = "SLOT                             DUE                              NOTE";
-    let rows: [(&str, &[(&str, &str)], Value, bool, &str, &[&str]); 4] = [
+    let rows: [(&str, &[(&str, &str)], Value, bool, &str, &[&str]); 5] = [
         (
             "a clock change",
             &[],
@@ -242,6 +242,18 @@ fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
             &[heading, "Fri 2026-03-27 11:00:00 +00:00   Fri 2026-03-27 11:25:01 +00:00"],
         ),
         (
+            "lines that replace the schedule",
+            &[(SCHEDULE, "0 14 * * MON-FRI; 0 9 * * SAT")],
+            json!({ "schedule": "0 2 * * *" }),
+            false,
+            "2026-03-27T10:01:00Z",
+            &[
+                "Its schedule is that of cronjob-controller.dev/schedule, which replaces spec.schedule (0 2 * * *).",
+                heading,
+                "Fri 2026-03-27 14:00:00 +00:00   Fri 2026-03-27 14:00:00 +00:00",
+            ],
+        ),
+        (
             "an interval, whose zone is that of the times alone",
             &[],
             json!({ "schedule": "@every 12h", "timeZone": "Asia/Tokyo" }),
@@ -251,6 +263,13 @@ fn table_of_a_cron_job_has_what_it_skips_and_nothing_before_its_creation() {
         ),
     ];
     for (sentence, annotations, spec, all, now, want) in rows {
-        assert_eq!(of_cron_job(annotations, &spec, all, now), want, "{sentence}");
+        let lines = of_cron_job(annotations, &spec, all, now);
+        assert_eq!(lines[1..], *want, "{sentence}");
+        let schedule = annotations.iter().find(|(name, _)| *name == SCHEDULE).map(|(_, lines)| *lines);
+        assert!(
+            schedule.is_none_or(|lines_of| lines[0].contains(&format!(": {lines_of} in "))),
+            "{sentence}: {}",
+            lines[0]
+        );
     }
 }

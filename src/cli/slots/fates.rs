@@ -1,15 +1,18 @@
 //! What became of a slot of which no Job is known.
 //!
 //! Guarantees: a slot waits only while a sync would start it once the Jobs before it have ended; it is skipped once it starts no
-//! longer, and the reason is named. It is missed only if nothing of the CronJob or its Namespace kept it from starting. Pure.
+//! longer, and the reason is named. It is missed only if nothing of the CronJob or its Namespace kept it from starting, and suspended
+//! only if the suspension was written before. What holds a CronJob now is not said of slots before that began. Pure.
+
+use std::sync::Arc;
 
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Fate, History};
-use crate::api::batch_v1::ConcurrencyPolicy;
-use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, REPLACE_WAITS};
-use crate::cli::explain::{CLOCKS_DIFFER, State};
+use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition};
+use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS};
+use crate::cli::explain::{CLOCKS_DIFFER, Case, Facts, State};
 use crate::cli::output::count;
 use crate::controller::plan::Skip;
 use crate::controller::reconcile::IN_TIME;
@@ -26,7 +29,7 @@ impl History<'_> {
             return told;
         }
         let is_suspended = is_later && self.explanation.by_schedule == State::Suspended;
-        if is_suspended && !self.is_decided(slot) {
+        if is_suspended && !self.is_decided(slot) && self.is_in_suspension(slot) {
             let why = format!("it is suspended now ({})", self.known.facts.cron_job.handover.suspended_by());
             return (Fate::Suspended, Some(Skip::Suspended), why);
         }
@@ -59,7 +62,7 @@ impl History<'_> {
             return (Fate::Unknown, None, "a Job that no longer exists may have kept it from starting".to_owned());
         }
         if is_kept {
-            return (Fate::Missed, None, "no controller started it before a later run".to_owned());
+            return self.missed(slot, None, "no controller started it before a later run");
         }
         let why = if self.known.facts.cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
             "its Job, if there was one, was deleted at the latest when a later run started: concurrencyPolicy is Replace"
@@ -67,6 +70,39 @@ impl History<'_> {
             "its Job, if there was one, no longer exists, and no Event tells of it"
         };
         (Fate::Unknown, None, why.to_owned())
+    }
+
+    /// Whether a slot came in the suspension that there is now.
+    fn is_in_suspension(&self, slot: DateTime<Utc>) -> bool {
+        let facts = &self.known.facts;
+        facts.edited.suspension.is_some_and(|written| facts.cron_job.due(slot) > written)
+    }
+
+    /// A slot that no controller started, unless something that is over may have kept it from starting.
+    fn missed(&self, slot: DateTime<Utc>, skip: Option<Skip>, why: &str) -> Told {
+        let facts = &self.known.facts;
+        let due = facts.cron_job.due(slot);
+        if facts.edited.suspension.is_some_and(|written| due <= written) {
+            let by = facts.cron_job.handover.suspended_by();
+            return (Fate::Unknown, None, format!("{why}, or it was suspended: {by} may have been changed since"));
+        }
+        let restriction = facts.cron_job.restriction().filter(|restriction| restriction.frozen_since().is_none());
+        let is_thawed = restriction.and_then(|restriction| restriction.not_before()).is_some_and(|end| slot < end);
+        if is_thawed && self.traces.frozen_at.is_some_and(|seen| due < seen) {
+            return (
+                Fate::Unknown,
+                None,
+                format!("{why}, or its Namespace was frozen already, of which an Event tells"),
+            );
+        }
+        if self.traces.held_until.is_some_and(|until| due <= until) {
+            return (
+                Fate::Unknown,
+                None,
+                format!("{why}, or a pause or an invalid value held it, of which an Event tells"),
+            );
+        }
+        (Fate::Missed, skip, why.to_owned())
     }
 
     /// A slot whose name the Job of another owner had when it was due.
@@ -97,8 +133,8 @@ impl History<'_> {
         if let Some((skip, blocker, rule)) = self.blocker(slot, end) {
             return Some((Fate::Skipped, Some(skip), until_deadline(&blocker, &rule)));
         }
-        let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
-        Some((Fate::Missed, Some(Skip::Deadline(slot)), why))
+        let why = "it could not start before its startingDeadlineSeconds had passed";
+        Some(self.missed(slot, Some(Skip::Deadline(slot)), why))
     }
 
     /// Whether a change or a policy has decided that a slot does not start.
@@ -107,15 +143,16 @@ impl History<'_> {
         cron_job.decided_until(&cron_job.status, self.now) >= Some(slot)
     }
 
-    /// Whether a slot has no Job because of a freeze. Of a freeze that is over, it is not known when it began.
+    /// Whether a slot has no Job because of a freeze. When one that is over began, only an Event says.
     fn frozen(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<String> {
         let cron_job = &self.known.facts.cron_job;
         let restriction = cron_job.restriction()?;
         restriction.not_before().filter(|end| slot < *end)?;
         let since = restriction.frozen_since().map(|since| self.traces.frozen_at.map_or(since, |seen| seen.min(since)));
-        let is_in_it = match since {
-            Some(since) => cron_job.due(slot) >= since || is_certain && self.waited_at(slot, since),
-            None => is_certain || self.traces.none_ended,
+        let is_since = |since| cron_job.due(slot) >= since || is_certain && self.waited_at(slot, since);
+        let is_in_it = match (since, self.traces.frozen_at) {
+            (Some(since), _) => is_since(since),
+            (None, seen) => (is_certain || self.traces.none_ended) && seen.is_none_or(is_since),
         };
         is_in_it.then(|| "its Namespace was frozen before it started".to_owned())
     }
@@ -234,30 +271,83 @@ impl History<'_> {
 
     /// A slot after the last one that was started, which starts no more.
     fn not_started(&self, slot: DateTime<Utc>) -> Told {
-        let (fate, reason, why) = match self.explanation.by_schedule {
-            _ if self.is_decided(slot) => {
-                let why = "a change of the CronJob passed it over, or a policy did";
-                (Fate::Skipped, Some(Skip::PassedOver(slot)), why)
-            }
+        if self.is_decided(slot) {
+            let why = "a change of the CronJob passed it over, or a policy did".to_owned();
+            return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
+        }
+        match self.explanation.by_schedule {
             State::Blocked | State::RunStuck => {
                 let (skip, rule) = self.rule();
-                return (Fate::Skipped, Some(skip(slot)), format!("a running Job blocks it, and {rule}"));
+                (Fate::Skipped, Some(skip(slot)), format!("a running Job blocks it, and {rule}"))
             }
-            State::Paused => (Fate::Skipped, Some(Skip::Paused(slot)), &*self.explanation.why),
-            State::NameTaken => (Fate::Missed, None, "it did not start before a later slot came"),
-            State::Frozen => (Fate::Missed, None, "no controller started it before its Namespace was frozen"),
-            State::NoController => (Fate::Missed, None, "no controller runs the CronJob"),
+            State::Suspended => {
+                let by = self.known.facts.cron_job.handover.suspended_by();
+                (Fate::Unknown, None, format!("it is suspended now ({by}), and nothing says whether it was then"))
+            }
+            State::Paused => self.paused(slot),
+            State::NameTaken => self.missed(slot, None, "it did not start before a later slot came"),
+            State::Frozen => self.before_the_freeze(slot),
+            State::NoController => self.missed(slot, None, "no controller runs the CronJob"),
             State::Waiting | State::NotStarted | State::Overdue | State::Missed | State::Starting => {
                 if self.is_past_deadline(slot) {
                     let why = "it did not start before its startingDeadlineSeconds had passed";
-                    (Fate::Missed, Some(Skip::Deadline(slot)), why)
+                    self.missed(slot, Some(Skip::Deadline(slot)), why)
                 } else {
-                    (Fate::Missed, None, "no controller started it before a later slot came")
+                    self.missed(slot, None, "no controller started it before a later slot came")
                 }
             }
-            _ => (Fate::Skipped, Some(Skip::Invalid), &*self.explanation.why),
-        };
-        (fate, reason, why.to_owned())
+            state => self.cannot_run(slot, state),
+        }
+    }
+
+    /// A slot that came while the last Jobs had failed, as many as may.
+    fn paused(&self, slot: DateTime<Utc>) -> Told {
+        let facts = &self.known.facts;
+        let limit = facts.cron_job.limits().pause_after_failures.unwrap_or_default();
+        let why = format!("{} failed before ({PAUSE_AFTER_FAILURES} is {limit})", count(limit, "Job"));
+        let failed = facts.children().filter(|job| job.finished == Some(FinishedCondition::Failed));
+        if failed.filter_map(|job| job.ended()).max() > Some(facts.cron_job.due(slot)) {
+            let why = "it is paused now, and a Job failed after it came, so that it may not have been then".to_owned();
+            return (Fate::Unknown, None, why);
+        }
+        (Fate::Skipped, Some(Skip::Paused(slot)), why)
+    }
+
+    /// A slot that no longer waited when its Namespace was frozen.
+    fn before_the_freeze(&self, slot: DateTime<Utc>) -> Told {
+        match *self.before_freeze.get_or_init(|| self.state_before_the_freeze()) {
+            State::Paused => self.paused(slot),
+            state @ (State::BadTemplate | State::NeverFires) => self.cannot_run(slot, state),
+            _ if self.known.facts.cron_job.limits().pause_after_failures.is_some() => {
+                let why = format!("{PAUSE_AFTER_FAILURES} may have kept it from starting, or no controller started it");
+                (Fate::Unknown, None, why)
+            }
+            _ => self.missed(slot, None, "no controller started it before its Namespace was frozen"),
+        }
+    }
+
+    fn state_before_the_freeze(&self) -> State {
+        let facts = &self.known.facts;
+        let since = facts.cron_job.restriction().and_then(|restriction| restriction.frozen_since());
+        let cron_job = Arc::clone(&facts.cron_job).in_its_namespace(None);
+        let free = Facts::of(cron_job, facts.in_charge, facts.jobs.clone());
+        Case::new(&free, self.local, since.unwrap_or(self.now)).explain().by_schedule
+    }
+
+    /// A slot of a CronJob that cannot run now. What was written since may be the cause, and then that was not so when it came.
+    fn cannot_run(&self, slot: DateTime<Utc>, state: State) -> Told {
+        let facts = &self.known.facts;
+        let cron_job = &facts.cron_job;
+        // One that has an invalid value itself has no slots, so that of its Namespace is invalid.
+        if let (State::BadPolicy, Err(error)) = (state, cron_job.policy()) {
+            return (Fate::Skipped, Some(Skip::Invalid), error.to_string());
+        }
+        let edited = cron_job.policies.as_ref().and_then(|policies| policies.edits().last).max(facts.edited.last);
+        let why = format!("it cannot run: {}", state.label());
+        if state == State::BeingDeleted || edited > Some(cron_job.due(slot)) {
+            return (Fate::Unknown, None, format!("{why}; nothing says whether that was so when it came"));
+        }
+        (Fate::Skipped, Some(Skip::Invalid), why)
     }
 }
 

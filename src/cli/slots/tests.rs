@@ -9,7 +9,8 @@ use super::*;
 use crate::api::Object as _;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, NOT_BEFORE, STUCK_AFTER};
+use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, NOT_BEFORE, PAUSE_AFTER_FAILURES, SPREAD, STUCK_AFTER};
 use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
@@ -34,6 +35,19 @@ fn told(since: u32, change: &Value, jobs: &[(u32, Option<&str>)], events: Vec<Sa
     slots.cron_jobs[0].slots.iter().map(entry).collect()
 }
 
+/// A writer of `spec.suspend`, at a time.
+fn suspend_written(time: &str) -> Value {
+    json!([{"manager": "kubectl-patch", "time": time, "fieldsV1": {"f:spec": {"f:suspend": {}}}}])
+}
+
+/// A suspended CronJob that ran on a day, and when `spec.suspend` was written.
+fn suspended(written: &str, last: u32) -> Value {
+    json!({
+        "metadata": {"managedFields": suspend_written(written)},
+        "spec": {"suspend": true}, "status": {"lastScheduleTime": day(last)},
+    })
+}
+
 type Row<'a> = (&'a str, u32, Value, &'a [(u32, Option<&'a str>)], Vec<Said>, Vec<(&'a str, Fate, String)>);
 
 #[test]
@@ -42,6 +56,7 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
     let missed = "no controller started it before a later run";
     let gone = "its Job, if there was one, no longer exists, and no Event tells of it";
     let deadline = "it could not start before its startingDeadlineSeconds had passed";
+    let suspended_now = "it is suspended now (spec.suspend), and nothing says whether it was then";
     let rows: Vec<Row> = vec![
         (
             "the Jobs are there",
@@ -129,13 +144,98 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
         (
             "suspended",
             20,
-            json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(21)}}),
+            suspended("2026-11-21T12:00:00Z", 21),
             &[],
             vec![],
             vec![
                 ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
                 ("22x1", Fate::Suspended, "it is suspended now (spec.suspend)".to_owned()),
             ],
+        ),
+        (
+            "suspended after it came",
+            19,
+            suspended("2026-11-21T12:00:00Z", 20),
+            &[],
+            vec![],
+            vec![
+                ("20x1", Fate::Started, "its Job no longer exists".to_owned()),
+                ("21x1", Fate::Unknown, suspended_now.to_owned()),
+                ("22x1", Fate::Suspended, "it is suspended now (spec.suspend)".to_owned()),
+            ],
+        ),
+        (
+            "suspended after a Job had blocked it",
+            19,
+            merged(&suspended("2026-11-21T12:00:00Z", 20), &json!({"spec": {"concurrencyPolicy": "Forbid"}})),
+            &[(20, None)],
+            vec![],
+            vec![
+                ("20x1", Fate::Started, "has been running for 2d08h".to_owned()),
+                ("21x1", Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(20)))),
+                ("22x1", Fate::Suspended, "it is suspended now (spec.suspend)".to_owned()),
+            ],
+        ),
+        (
+            "nothing says since when it is suspended",
+            20,
+            json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(21)}}),
+            &[],
+            vec![],
+            vec![
+                ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
+                ("22x1", Fate::Unknown, suspended_now.to_owned()),
+            ],
+        ),
+        (
+            "suspended by the annotation, that was written after spec.suspend",
+            19,
+            json!({
+                "metadata": {
+                    "annotations": {MANAGED_ANNOTATION: "true", SUSPEND_ANNOTATION: "true"},
+                    "managedFields": [
+                        {"manager": "cli", "time": "2026-11-10T12:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}},
+                        {"manager": "kubectl-annotate", "time": "2026-11-21T12:00:00Z", "fieldsV1": {
+                            "f:metadata": {"f:annotations": {format!("f:{SUSPEND_ANNOTATION}"): {}}},
+                        }},
+                    ],
+                },
+                "spec": {"suspend": true}, "status": {"lastScheduleTime": day(20)},
+            }),
+            &[],
+            vec![],
+            vec![
+                ("20x1", Fate::Started, "its Job no longer exists".to_owned()),
+                ("21x1", Fate::Unknown, suspended_now.replace("spec.suspend", SUSPEND_ANNOTATION)),
+                ("22x1", Fate::Suspended, format!("it is suspended now ({SUSPEND_ANNOTATION})")),
+            ],
+        ),
+        (
+            "a suspension that is over may have kept it from starting",
+            18,
+            merged(&kept, &json!({"metadata": {"managedFields": suspend_written("2026-11-20T12:00:00Z")}})),
+            &[(19, Some("Complete")), (22, Some("Complete"))],
+            vec![],
+            vec![
+                ("19x1", Fate::Started, "succeeded".to_owned()),
+                (
+                    "20x1",
+                    Fate::Unknown,
+                    format!("{missed}, or it was suspended: spec.suspend may have been changed since"),
+                ),
+                ("21x1", Fate::Missed, missed.to_owned()),
+                ("22x1", Fate::Started, "succeeded".to_owned()),
+            ],
+        ),
+        (
+            "paused, and in the words of the policy alone",
+            20,
+            json!({
+                "metadata": {"annotations": {PAUSE_AFTER_FAILURES: "1"}}, "status": {"lastScheduleTime": day(20)},
+            }),
+            &[(20, Some("Failed"))],
+            vec![],
+            vec![("21x2", Fate::Skipped, format!("1 Job failed before ({PAUSE_AFTER_FAILURES} is 1)"))],
         ),
         (
             "blocked",
@@ -376,8 +476,7 @@ fn slot_that_its_spread_delays_is_told_when_it_is_due_and_is_not_late_then() {
 
 #[test]
 fn report_names_the_cron_job_and_joins_slots() {
-    let change = json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(10)}});
-    let facts = facts(&change, Vec::new());
+    let facts = facts(&suspended("2026-11-11T12:00:00Z", 10), Vec::new());
     let known = [Known { facts, events: Vec::new() }];
     let report =
         slots(&known, Zone::UTC, Since::At(Given::Instant(instant(&day(20)))), instant("2026-11-22T10:00:00Z"));
@@ -546,6 +645,12 @@ fn unreadable_events_are_said_of_the_slots() {
 /// A case, the Namespace's annotations, a change of the CronJob, its Jobs; the strip, and what is said of the slots without a Job.
 type InNamespace<'a> = (&'a str, Value, Value, &'a [(u32, Option<&'a str>)], &'a str, &'a [&'a str]);
 
+fn merged(change: &Value, with: &Value) -> Value {
+    let mut change = change.clone();
+    apiserver::merge_patch(&mut change, with);
+    change
+}
+
 /// A change of the CronJob, and when its freeze was written.
 fn merged_writer(change: &Value, written: &str) -> Value {
     let mut change = change.clone();
@@ -561,7 +666,13 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
     let before = |end: &str| json!({NOT_BEFORE: end});
     let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
     let ran_last = |of: u32| json!({"spec": kept["spec"], "status": {"lastScheduleTime": day(of)}});
-    let rows: [InNamespace<'_>; 11] = [
+    let pausing = |limit: &str| json!({"metadata": {"annotations": {PAUSE_AFTER_FAILURES: limit}}});
+    let (noon, may_pause) = ("2026-11-21T12:00:00Z", format!("{PAUSE_AFTER_FAILURES} may have kept it from starting"));
+    let may_pause = format!("{may_pause}, or no controller started it");
+    let one_failed = format!("1 Job failed before ({PAUSE_AFTER_FAILURES} is 1)");
+    let invalid = "no controller started it before its Namespace was frozen, or a pause or an invalid value held it, of which an Event tells";
+    let maybe = "no controller started it before its Namespace was frozen, or it was suspended: spec.suspend may have been changed since";
+    let rows: [InNamespace<'_>; 15] = [
         (
             "a freeze",
             before("2026-11-24T00:00:00Z"),
@@ -605,7 +716,7 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
         (
             "a suspension comes first",
             before("2026-11-24T00:00:00Z"),
-            json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(21)}}),
+            suspended("2026-11-21T12:00:00Z", 21),
             &[(21, Some("Complete"))],
             "??\u{2713}\u{2016}",
             &[gone, "it is suspended now (spec.suspend)"],
@@ -635,6 +746,44 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
             &["no controller started it before its Namespace was frozen", frozen],
         ),
         (
+            "a slot that a pause held before the freeze began",
+            before("2026-11-24T00:00:00Z"),
+            merged_writer(&merged(&ran_last(20), &pausing("1")), noon),
+            &[(20, Some("Failed"))],
+            "?\u{2717}\u{25cb}*",
+            &[gone, &one_failed, frozen],
+        ),
+        (
+            "a pause that may be over held it",
+            before("2026-11-24T00:00:00Z"),
+            merged_writer(&merged(&ran_last(20), &pausing("2")), noon),
+            &[(20, Some("Failed"))],
+            "?\u{2717}?*",
+            &[gone, &may_pause, frozen],
+        ),
+        (
+            "a value of the Namespace that could not be read may have held it, as the Event InvalidPolicy says",
+            before("2026-11-24T00:00:00Z"),
+            merged_writer(&ran_last(20), noon),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}?*",
+            &[invalid, frozen],
+        ),
+        (
+            "a suspension that is over may have held it",
+            before("2026-11-24T00:00:00Z"),
+            merged_writer(
+                &merged(
+                    &ran_last(20),
+                    &json!({"metadata": {"managedFields": suspend_written("2026-11-21T11:00:00Z")}}),
+                ),
+                noon,
+            ),
+            &[(19, Some("Complete")), (20, Some("Failed"))],
+            "\u{2713}\u{2717}?*",
+            &[maybe, frozen],
+        ),
+        (
             "the same, where the freeze replaced another that an Event shows",
             before("2026-11-24T00:00:00Z"),
             merged_writer(&ran_last(20), "2026-11-22T03:00:00Z"),
@@ -657,7 +806,9 @@ fn slots_of_a_restricted_namespace_stay_in_the_history() {
         let now = instant("2026-11-22T10:00:00Z");
         let mut change = change;
         let seen = Said { time: instant("2026-11-22T01:00:00Z"), ..said("Frozen", "The Namespace shop is frozen") };
-        let events = if sentence.contains("an Event shows") { vec![seen] } else { vec![] };
+        let unreadable = at("2026-11-21T11:00:00Z", "InvalidPolicy", "It does not run");
+        let events = [("an Event shows", seen), ("InvalidPolicy", unreadable)];
+        let events = events.into_iter().filter(|(word, _)| sentence.contains(word)).map(|(_, said)| said).collect();
         let written = change.as_object_mut().and_then(|change| change.remove("freezeWritten"));
         let managers = json!([{
             "manager": "cronjob-controller-cli", "time": written,
@@ -744,6 +895,15 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
             "?\u{25cf}\u{25cb}*",
             vec![gone, "nightly-29919000 ran, and concurrencyPolicy is Forbid", frozen],
         ),
+        (
+            "a thaw, and an Event of the freeze",
+            policy(json!({}), 19),
+            vec![of(19, None)],
+            vec![at("2026-11-21T12:00:00Z", "Frozen", "The Namespace shop is frozen")],
+            Some(("2026-11-22T06:00:00Z", "2026-11-22T06:00:00Z")),
+            "\u{25cf}\u{25cb}**",
+            vec!["nightly-29917560 ran, and concurrencyPolicy is Forbid", frozen],
+        ),
         ("a thaw, and no Event of it", one, vec![of(22, Some("Complete"))], vec![], thawed, "???\u{2713}", vec![gone]),
         (
             "a Job of another owner has the name",
@@ -781,6 +941,24 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
             None,
             "\u{2717}\u{25cb}?\u{2013}",
             vec![ended, "nightly-29917560 ran, and concurrencyPolicy is Forbid", gone, rest],
+        ),
+        (
+            "a new leader said again that it had ended",
+            none.clone(),
+            vec![],
+            vec![saw("2026-11-21T03:00:00Z"), saw("2026-11-20T03:00:00Z"), created.clone()],
+            None,
+            "\u{2717}??\u{2013}",
+            vec![ended, gone, rest],
+        ),
+        (
+            "so many Events that some may have been dropped",
+            none.clone(),
+            vec![],
+            vec![saw("2026-11-21T03:00:00Z"), created.clone(), Said { count: 23, ..created.clone() }],
+            None,
+            "\u{2717}??\u{2013}",
+            vec![ended, gone, rest],
         ),
         (
             "that one was stuck soon, and blocked nothing from then on",
@@ -821,6 +999,32 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
         let mut whys: Vec<_> = judged.iter().filter(|judged| judged.job.is_none()).map(|judged| &*judged.why).collect();
         whys.dedup();
         assert_eq!(whys, want, "{sentence}");
+    }
+}
+
+/// The run of ten o'clock ended after the slot of half past ten, and before that was due.
+#[test]
+fn a_slot_that_a_spread_delays_is_blocked_from_when_it_is_due() {
+    let mut change = json!({
+        "metadata": {"annotations": {SPREAD: "25m"}},
+        "spec": {"concurrencyPolicy": "Forbid", "schedule": "*/30 * * * *", "successfulJobsHistoryLimit": 10},
+        "status": {"lastScheduleTime": "2026-11-22T11:00:00Z"},
+    });
+    let offset = cron_job(&change).offset();
+    assert!(offset > TimeDelta::minutes(1), "{offset}");
+    change["spec"]["failedJobsHistoryLimit"] = 10.into();
+    for (sentence, end, fate) in [("before it is due", offset / 2, Fate::Missed), ("later", offset * 2, Fate::Skipped)]
+    {
+        let end = (instant("2026-11-22T10:30:00Z") + end).to_rfc3339();
+        let jobs = vec![
+            ran("2026-11-22T09:30:00Z", "Complete", "2026-11-22T09:31:00Z"),
+            ran("2026-11-22T10:00:00Z", "Complete", &end),
+            ran("2026-11-22T11:00:00Z", "Complete", "2026-11-22T11:31:00Z"),
+        ];
+        let known = Known { facts: facts(&change, jobs), events: Vec::new() };
+        let judged =
+            History::new(&known, Zone::UTC, instant("2026-11-22T11:58:00Z")).judge(instant("2026-11-22T10:30:00Z"));
+        assert_eq!(judged.fate, fate, "{sentence}: {}", judged.why);
     }
 }
 

@@ -21,6 +21,10 @@ const TIME: &str = "%a, %d %b %Y %H:%M:%S UTC";
 /// The length of such a time.
 const TIME_LENGTH: usize = "Sun, 22 Nov 2026 10:00:00 UTC".len();
 
+/// The Events that say why no slot starts, and in which time each comes at most once.
+const HOLDS: [&str; 2] = ["InvalidPolicy", "Paused"];
+const ONCE_IN: TimeDelta = TimeDelta::hours(1);
+
 /// The traces that slots left.
 pub(super) struct Traces<'a> {
     cron_job: &'a CronJob,
@@ -43,6 +47,8 @@ pub(super) struct Traces<'a> {
     ends: Vec<DateTime<Utc>>,
     /// When an Event first said that its Namespace is frozen.
     pub frozen_at: Option<DateTime<Utc>>,
+    /// Until when an Event says that something held it which may be over: a value that could not be read, or a pause.
+    pub held_until: Option<DateTime<Utc>>,
     /// Whether it has Jobs, and none has ended, so that no history limit has deleted one.
     pub none_ended: bool,
     /// How long the longest run took whose Job exists and has ended.
@@ -116,6 +122,7 @@ impl<'a> Traces<'a> {
             runs,
             ends,
             frozen_at: said("Frozen").map(|event| event.time).min(),
+            held_until: HOLDS.into_iter().flat_map(said).map(|event| event.time + ONCE_IN).max(),
             none_ended: children().next().is_some()
                 && children().all(|job| job.finished.is_none())
                 && cron_job.status.last_successful_time.is_none(),

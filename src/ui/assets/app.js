@@ -15,9 +15,11 @@ import { STATES, clock, count, isoDay, moment, parseName, prose, sentence } from
 const VIEWS = { table: 'Table', heat: 'Heat map', timeline: 'Timeline', night: 'Night and next hour', shadow: 'Shadow' };
 const ZONES = Intl.supportedValuesOf?.('timeZone') ?? [];
 // The tiles: each selects what it counts.
-const TILES = ['overdue', 'stuck', 'blocked', 'failed', 'never', 'soon'];
+const TILES = ['overdue', 'stuck', 'blocked', 'failed', 'growing', 'never', 'soon', 'frozen'];
+// Those that are left out while they count nothing.
+const RARE = ['growing', 'frozen'];
 // What is shown while nothing is known yet.
-const NOTHING = { states: {}, namespaces: {}, trouble: [], banners: [], unknown: [], labelKeys: [], outage: null, synced: false, cronJobs: 0, hottest: null };
+const NOTHING = { states: {}, namespaces: {}, trouble: [], banners: [], freezes: [], unknown: [], labelKeys: [], outage: null, synced: false, cronJobs: 0, hottest: null };
 
 function Strip({ summary, state, change }) {
   const number = (value) => value.toLocaleString('en-US');
@@ -27,7 +29,7 @@ function Strip({ summary, state, change }) {
   const show = () => change({ view: 'heat', day: isoDay(minute, state.zone), minute: minute.toISOString() });
   return html`<section class="strip" aria-label="Summary" role="region">
     <button type="button" class="tile total" onClick=${() => change({ view: 'table', state: '' })} aria-pressed=${state.state === ''}><b>${count(summary.cronJobs, 'CronJob')}</b></button>
-    ${TILES.map((name) => {
+    ${TILES.filter((name) => summary.states[name] > 0 || state.state === name || !RARE.includes(name)).map((name) => {
     const value = summary.states[name] ?? 0;
     return html`<button type="button" class=${`tile ${value > 0 ? name : ''}`} data-state=${name} onClick=${pick(name)} aria-pressed=${state.state === name}><b>${number(value)}</b> ${STATES[name][1]}</button>`;
   })}
@@ -86,6 +88,10 @@ function Notices({ summary, state, change, error, isConnected }) {
   return lines.length > 0 && html`<div class="error" role="alert">${lines.map(([name, text, found]) => html`<p class=${name}>${prose(text, state.zone)}
     ${typeof found?.q === 'string' && html` <button type="button" class="copy" onClick=${() => change({ view: 'table', state: 'overdue', q: found.q, namespace: found.namespace ?? '', label: '', image: '' })}>Show them</button>`}</p>`)}</div>`;
 }
+
+// The freezes of namespaces, which are meant.
+const Freezes = ({ freezes, zone, change }) => freezes.length > 0 && html`<div class="freezes" role="status">${freezes.map(({ text, namespace }) => html`<p><span aria-hidden="true">${STATES.frozen[0]}</span> ${prose(text, zone)}
+  <button type="button" class="copy" onClick=${() => change({ view: 'table', state: 'frozen', q: '', namespace, label: '', image: '' })}>Show them</button></p>`)}</div>`;
 
 // A view that fails leaves the rest of the page.
 function View({ name, phone, ...shared }) {
@@ -172,6 +178,7 @@ function App() {
       <button type="button" class="copy" onClick=${() => setHelp(!help)} aria-expanded=${help} aria-label="Keys">?</button>
     </nav>
     <${Notices} summary=${summary} state=${state} change=${change} error=${error} isConnected=${isConnected} />
+    ${summary.synced && html`<${Freezes} freezes=${summary.freezes} zone=${state.zone} change=${change} />`}
     ${!summary.synced && html`<p class="empty" role="status">${summary.outage || summary.trouble.length > 0 ? 'No CronJob is shown, because none can be read.' : 'Reading the cluster …'}</p>`}
     <main class=${state.cj ? 'with-detail' : ''}>
       <div class="view">${summary.synced && state.group && html`<${Groups} ...${shared} />`}${summary.synced && html`<${View} key=${view} name=${view} phone=${phone} ...${shared} />`}</div>

@@ -3,7 +3,8 @@ import { html } from './vendor/htm-preact-3.1.1.js';
 import { selection, useAnswer } from './state.js';
 import { STATES, count } from './words.js';
 
-const PROBLEMS = ['overdue', 'stuck', 'blocked', 'failed'];
+// What is marked in a group.
+const MARKED = ['overdue', 'stuck', 'blocked', 'failed', 'growing', 'frozen'];
 
 // The name of what selects a group, and what its groups are called.
 export const filterOf = (group) => (group.startsWith('label:') ? ['label', group.slice(6)] : [group, group]);
@@ -25,7 +26,7 @@ export function Groups({ state, change, version }) {
   return html`<section class="groups" aria-label=${`Groups by ${what}`}>
     ${value.groups.map(({ value: of, filter, cronJobs, states }) => html`<button type="button" key=${filter} aria-pressed=${state[name] === filter} onClick=${() => change({ [name]: state[name] === filter ? '' : filter })}>
       <bdi>${of === '' ? '(empty)' : of ?? `without ${what}`}</bdi> <span title=${count(cronJobs, 'CronJob')}>${cronJobs.toLocaleString('en-US')}</span>
-      ${PROBLEMS.filter((state) => states[state] > 0).map((state) => html` <span class=${`state ${state}`} title=${`${states[state]} ${STATES[state][1]}`}>${STATES[state][0]} ${states[state]}</span>`)}</button>`)}
+      ${MARKED.filter((state) => states[state] > 0).map((state) => html` <span class=${`state ${state}`} title=${`${states[state]} ${STATES[state][1]}`}>${STATES[state][0]} ${states[state]}</span>`)}</button>`)}
     ${value.groups.length < value.total && html`<span class="quiet">and ${value.total - value.groups.length} more</span>`}
   </section>`;
 }

@@ -32,24 +32,27 @@ function LastNight({ value, state, change }) {
 }
 
 const isHeld = (run) => run.will !== 'start';
+const starting = ({ slots, held, unknown }) => slots - held - unknown;
 
-// A bar for each minute; the part that is held is hollow.
+// A bar for each minute; the part that is held, or may be, is hollow.
 function Bars({ value, state }) {
   const from = Math.floor(Date.parse(value.from) / 60e3);
   const most = Math.max(1, ...value.minutes.map((minute) => minute.slots));
   const bars = value.minutes.map((minute) => {
     const x = Math.floor(Date.parse(minute.at) / 60e3) - from;
     const high = (number) => (40 * number) / most;
-    const starts = minute.slots - minute.held;
-    return html`<g><title>${`${clock(Date.parse(minute.at), state.zone)}: ${count(minute.slots, 'slot')}${minute.held ? `, ${minute.held} held` : ''}`}</title>
+    const starts = starting(minute);
+    const open = minute.slots - starts;
+    return html`<g><title>${`${clock(Date.parse(minute.at), state.zone)}: ${count(minute.slots, 'slot')}${minute.held ? `, ${minute.held} held` : ''}${minute.unknown ? `, ${minute.unknown} not known` : ''}`}</title>
       <rect class="starts" x=${x * 10 + 1} width="8" y=${44 - high(starts)} height=${high(starts)} />
-      ${minute.held > 0 && html`<rect class="held" x=${x * 10 + 1.75} width="6.5" y=${44.75 - high(minute.slots)} height=${Math.max(high(minute.held) - 1.5, 1)} />`}</g>`;
+      ${open > 0 && html`<rect class="held" x=${x * 10 + 1.75} width="6.5" y=${44.75 - high(minute.slots)} height=${Math.max(high(open) - 1.5, 1)} />`}</g>`;
   });
   return html`<svg class="bars" role="img" aria-label=${`Slots in each minute of the next hour, at most ${most}`} viewBox="0 0 610 46" preserveAspectRatio="none">${bars}<line x1="0" x2="610" y1="45" y2="45" /></svg>`;
 }
 
 function held(run, zone) {
   if (run.will === 'skip') return 'skipped';
+  if (run.will === 'unknown') return 'not known';
   return run.starts ? `held until ${clock(Date.parse(run.starts), zone)}` : 'held';
 }
 
@@ -68,23 +71,22 @@ function holds(minutes, zone) {
 }
 
 function NextHour({ value, state, change }) {
-  const starts = ({ slots, held }) => slots - held;
-  const fullest = value.minutes.filter((minute) => starts(minute) > 1).sort((a, b) => starts(b) - starts(a)).slice(0, 5);
+  const fullest = value.minutes.filter((minute) => starting(minute) > 1).sort((a, b) => starting(b) - starting(a)).slice(0, 5);
   const stopped = Object.entries(value.stopped).map(([what, number]) => `${number} ${what}`).join(', ');
   const all = holds(value.minutes, state.zone);
   const show = (at) => ({ onClick: () => change({ view: 'heat', day: isoDay(at, state.zone), minute: new Date(at).toISOString(), show: 'starts' }) });
   return html`<section class="next-hour" aria-label="The next hour">
     <h2>The next hour <small>${clock(Date.parse(value.from), state.zone)} to ${clock(Date.parse(value.to), state.zone)}, ${value.timeZone}</small></h2>
-    <p>${count(value.slots, 'slot')} of ${count(value.cronJobCount, 'CronJob')}${value.held > 0 ? html`, <b class="hold">${value.held}</b> held or skipped` : ''}.
-      ${fullest.length > 0 && html` The fullest minutes: ${fullest.map((minute, i) => html`${i > 0 && ', '}<button type="button" class="copy" ...${show(Date.parse(minute.at))}>${clock(Date.parse(minute.at), state.zone)} with ${starts(minute)}</button>`)}.`}
+    <p>${count(value.slots, 'slot')} of ${count(value.cronJobCount, 'CronJob')}${value.held > 0 ? html`, <b class="hold">${value.held}</b> held or skipped` : ''}${value.unknown > 0 ? html`, <b>${value.unknown}</b> not known` : ''}.
+      ${fullest.length > 0 && html` The fullest minutes: ${fullest.map((minute, i) => html`${i > 0 && ', '}<button type="button" class="copy" ...${show(Date.parse(minute.at))}>${clock(Date.parse(minute.at), state.zone)} with ${starting(minute)}</button>`)}.`}
       ${stopped && ` Not running now: ${stopped}.`}</p>
     <${Bars} value=${value} state=${state} />
     <ol class="minutes">${value.minutes.map((minute) => {
-    const starting = minute.runs.filter((run) => !isHeld(run));
-    const more = minute.slots - minute.held - Math.min(starting.length, NAMED);
+    const begins = minute.runs.filter((run) => !isHeld(run));
+    const more = starting(minute) - Math.min(begins.length, NAMED);
     const begin = all.filter((hold) => hold.from === minute.at);
-    return (more > 0 || starting.length > 0 || begin.length > 0) && html`<li key=${minute.at}><b>${clock(Date.parse(minute.at), state.zone)}</b> <span class="number">${minute.slots}</span>
-      <div>${starting.slice(0, NAMED).map((run, i) => html`${i > 0 && ', '}<${Name} of=${run} state=${state} change=${change} />`)}${more > 0 && html`${starting.length > 0 && ' and '}<button type="button" class="copy" ...${show(Date.parse(minute.at))}>${more} more</button>`}
+    return (more > 0 || begins.length > 0 || begin.length > 0) && html`<li key=${minute.at}><b>${clock(Date.parse(minute.at), state.zone)}</b> <span class="number">${minute.slots}</span>
+      <div>${begins.slice(0, NAMED).map((run, i) => html`${i > 0 && ', '}<${Name} of=${run} state=${state} change=${change} />`)}${more > 0 && html`${begins.length > 0 && ' and '}<button type="button" class="copy" ...${show(Date.parse(minute.at))}>${more} more</button>`}
       ${begin.map(({ run, how, to, slots }) => html`<p class="hold"><span aria-hidden="true">■</span> <${Name} of=${run} state=${state} change=${change} /> ${prose(how, state.zone)}${slots > 1 ? ` (${count(slots, 'slot')} until ${clock(Date.parse(to), state.zone)})` : ''}</p>`)}</div></li>`;
   })}</ol>
     ${value.minutes.length === 0 && html`<p class="quiet">Nothing is due.</p>`}

@@ -30,7 +30,7 @@ const isTime = (value) => !Number.isNaN(Date.parse(value));
 const VALID = {
   view: oneOf('table', 'heat', 'timeline', 'night', 'shadow'),
   group: (value) => /^(namespace|image|label:.+)$/.test(value), show: oneOf('starts', 'jobs'),
-  state: oneOf('overdue', 'stuck', 'blocked', 'failed', 'never', 'soon', 'fine', 'stopped'),
+  state: oneOf('overdue', 'stuck', 'blocked', 'failed', 'growing', 'never', 'soon', 'fine', 'frozen', 'stopped'),
   sort: oneOf('problems', 'name', 'next', 'last', 'lateness', 'failures'),
   zone: (value) => !!zoneNamed(value), spread: oneOf(...SPREADS), span: oneOf(...Object.keys(SPANS)),
   day: (value) => /^\d{4}-\d\d-\d\d$/.test(value) && isTime(value), minute: isTime, at: isTime,

@@ -56,6 +56,9 @@ function Next({ next, held, now, zone }) {
 const Took = ({ durations: { last, median, runs } }) => html`<small title=${`of ${runs} runs that succeeded`}>took ${stretch(last * 1000)},
   median ${stretch(median * 1000)}${median >= 1 && last >= 2 * median ? html` <b class="slower">${(last / median).toFixed(1)}×</b>` : ''}</small>`;
 
+// Of a run whose Job and Events are gone, nothing tells whether it failed.
+const Failures = ({ of: { failures, noSuccess } }) => html`<b class="failed">${failures}</b>${failures < (noSuccess?.slots ?? 0) && html`<small>at least</small>`}`;
+
 export const Chips = ({ policies }) => policies.map(({ name, value }) =>
   html`<span class="chip" title=${value ? `${name}: ${value}` : name}>${name}${value && html` <b>${value}</b>`}</span>`);
 
@@ -75,7 +78,7 @@ export function Table({ state, change, version, phone }) {
     ${cell('runs', html`<${Strip} cells=${row.strip} zone=${zone} open=${(job) => change({ cj, job })} />`)}
     ${cell('late', html`${row.lateness && html`<span title=${`of ${row.lateness.runs} runs`}>${stretch(row.lateness.p50 * 1000)} / ${stretch(row.lateness.p99 * 1000)}</span>`}
       ${row.durations && html`<${Took} durations=${row.durations} />`}`)}
-    ${cell('failures', row.failures > 0 ? html`<b class="failed">${row.failures}</b>` : html`<span class="quiet">0</span>`)}
+    ${cell('failures', row.failures > 0 ? html`<${Failures} of=${row} />` : html`<span class="quiet">0</span>`)}
     ${cell('passed', row.passed.map(({ reason, slots }) => html`<span class="chip">${REASONS[reason]} <b>${slots.toLocaleString('en-US')}</b></span>`))}
     ${cell('policies', html`<${Chips} policies=${row.policies} />`)}`;
   };

@@ -53,10 +53,11 @@ export const offset = (time, zone) => {
   return (hours * 60 + (hours < 0 ? -minutes : Number(minutes))) * 60e3;
 };
 
-// Each urgency has a sign, so that it can be told without its colour. The last two are filters alone.
+// Each urgency has a sign, so that it can be told without its colour. Those of 'never' and 'soon' are filters alone.
 export const STATES = {
   overdue: ['▲', 'overdue'], stuck: ['⊘', 'cannot run'], blocked: ['■', 'blocked'], failed: ['✖', 'failing'], growing: ['≡', 'piling up'],
-  never: ['○', 'never succeeded'], soon: ['◷', 'due in the next hour'], fine: ['●', 'on schedule'], stopped: ['‖', 'suspended'],
+  never: ['○', 'never succeeded'], soon: ['◷', 'due in the next hour'], fine: ['●', 'on schedule'],
+  frozen: ['❄', 'frozen'], stopped: ['‖', 'suspended'],
 };
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -72,7 +73,7 @@ export const pieces = (text) => text.split(' ').map((word, i) => html`${i > 0 &&
 export const prose = (text, zone) => pieces(inZone(text, zone));
 
 // Of those that are stopped on purpose, a freeze of the namespace is told apart.
-export const stateOf = row => row.state === 'frozen' ? ['❄', 'Frozen'] : STATES[row.urgency];
+export const stateOf = row => row.state === 'frozen' ? STATES.frozen : STATES[row.urgency];
 
 export const RESULTS = {
   waiting: ['◌', 'waiting'], running: ['◐', 'running'], succeeded: ['✔', 'succeeded'], failed: ['✖', 'failed'], gone: ['–', 'Job no longer exists'],

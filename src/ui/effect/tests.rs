@@ -78,8 +78,18 @@ fn a_limit_holds_what_would_start_beside_a_running_job() {
     let found = effect(&facts, Zone::UTC, Zone::UTC, instant("2026-11-22T02:30:00Z")).unwrap();
     assert_eq!(found.changes, BTreeMap::from([(Change::Held, 24)]));
     let why = format!(
-        "{} has to end first, and nothing says when it does (cronjob-controller.dev/max-concurrent is 1)",
+        "{} has to end first, and no run tells how long one takes (cronjob-controller.dev/max-concurrent is 1)",
         name_of(slot)
     );
     assert_eq!(found.with[0].why, why);
+    let is_same = |mark: &Mark| mark.change == Change::Same && mark.why.is_empty();
+    assert!(found.without.iter().all(is_same), "nothing is held without the policy: {:?}", found.without);
+    let mut forbids = known(&json!({"spread": "1h"}), &json!({"schedule": "0 * * * *", "concurrencyPolicy": "Forbid"}));
+    forbids.jobs.push(crate::cli::explain::tests::job(slot, "cj", None));
+    let found = effect(&forbids, Zone::UTC, Zone::UTC, instant("2026-11-22T02:30:00Z")).unwrap();
+    let own = found
+        .without
+        .iter()
+        .all(|mark| mark.change == Change::Held && mark.why.ends_with("(concurrencyPolicy is Forbid)"));
+    assert!(own, "held by what is no policy: {:?}", found.without);
 }

@@ -29,6 +29,7 @@ pub(crate) fn row(name: &str) -> Row {
         about: Arc::default(),
         in_charge: InCharge::Own,
         refusal: None,
+        freeze: None,
         until: DateTime::<Utc>::MAX_UTC,
     }
 }

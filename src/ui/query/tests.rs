@@ -23,6 +23,8 @@ fn what_is_counted_is_what_is_selected() {
         ("e", State::Waiting, false, in_minutes(5)),
         ("f", State::Suspended, true, None),
         ("g", State::NotStarted, false, in_minutes(1)),
+        ("h", State::Frozen, false, None),
+        ("i", State::PilesUp, false, in_minutes(90)),
     ];
     let rows = rows.into_iter().map(|(name, state, never_succeeded, next)| {
         let mut row = row(name);
@@ -36,9 +38,11 @@ fn what_is_counted_is_what_is_selected() {
         ("stuck", "a"),
         ("blocked", "d"),
         ("failed", "bc"),
+        ("growing", "i"),
         ("never", "bdf"),
         ("soon", "beg"),
         ("fine", "e"),
+        ("frozen", "h"),
         ("stopped", "f"),
     ];
     for (state, want) in want {
@@ -47,6 +51,22 @@ fn what_is_counted_is_what_is_selected() {
         let filter = STATES.iter().find(|(name, _)| *name == state).unwrap().1;
         let counted = model.rows.values().filter(|row| filter.selects(row, now)).count();
         assert_eq!((&*names, counted), (want, want.len()), "{state}");
+    }
+}
+
+/// A link has each of them, the menu and the tiles name it.
+#[test]
+fn filters_of_the_page_are_those_of_the_server() {
+    let line =
+        |text: &'static str, begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin)).unwrap();
+    let link = line(include_str!("../assets/state.js"), "state: oneOf(");
+    let tiles = line(include_str!("../assets/app.js"), "const TILES");
+    let menu = include_str!("../assets/words.js");
+    for (name, _) in STATES {
+        assert!(link.contains(&format!("'{name}'")), "a link with {name}: {link}");
+        assert!(menu.contains(&format!(" {name}: ['")), "the menu has {name}");
+        let has_tile = !matches!(name, "fine" | "stopped");
+        assert_eq!(tiles.contains(&format!("'{name}'")), has_tile, "a tile for {name}: {tiles}");
     }
 }
 

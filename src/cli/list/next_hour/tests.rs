@@ -26,21 +26,23 @@ fn minutes_have_their_slots_those_that_are_held_first() {
     });
     all.push(Known { facts: facts(&change, vec![job(slot, "cj", None)]), events: Vec::new() });
     let hour = NextHour::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T10:05:00Z"));
-    let minutes: Vec<_> =
-        hour.minutes.iter().map(|minute| (minute.at.format("%H:%M").to_string(), minute.slots, minute.held)).collect();
-    let want = [("10:30".to_owned(), 9, 1), ("10:45".to_owned(), 1, 0), ("11:00".to_owned(), 1, 1)];
+    let minutes: Vec<_> = hour
+        .minutes
+        .iter()
+        .map(|minute| (minute.at.format("%H:%M").to_string(), minute.slots, minute.held, minute.unknown))
+        .collect();
+    let want = [("10:30".to_owned(), 9, 0, 1), ("10:45".to_owned(), 1, 0, 0), ("11:00".to_owned(), 1, 0, 1)];
     assert_eq!(minutes, want);
     let blocker = name_of(slot);
-    let why = format!("{blocker} has to end first, and nothing says when it does (concurrencyPolicy is Forbid)");
+    let why = format!("{blocker} has to end first, and no run tells how long one takes (concurrencyPolicy is Forbid)");
     assert_eq!(
         hour.lines(),
         [
-            "The next hour, Sun 2026-11-22 10:05 to 11:05 (UTC): 11 slots of 10 CronJobs, 2 held or skipped."
-                .to_owned(),
+            "The next hour, Sun 2026-11-22 10:05 to 11:05 (UTC): 11 slots of 10 CronJobs, 2 not known.".to_owned(),
             "Not running now: 1 suspended.".to_owned(),
             String::new(),
             "10:30    8  shop/c-0, shop/c-1, shop/c-2, shop/c-3, shop/c-4 and 3 more".to_owned(),
-            format!("10:30 to 11:00    -  shop/nightly: held: {why} (2 slots)"),
+            format!("10:30 to 11:00    -  shop/nightly: not known: {why} (2 slots)"),
             "10:45    1  shop/alone".to_owned(),
             String::new(),
             "The fullest minutes: 10:30 (8).".to_owned(),
@@ -59,11 +61,13 @@ fn cron_job_that_is_blocked_is_one_line_beside_those_that_start() {
     let blocked = Known { facts: facts(&change, vec![job(slot, "cj", None)]), events: Vec::new() };
     let all = vec![blocked, known("each", "* * * * *", json!({})), known("late", "30 10 * * *", json!({}))];
     let lines = NextHour::of(&all, Zone::UTC, Zone::UTC, instant("2026-11-22T10:00:30Z")).lines();
-    let why =
-        format!("{} has to end first, and nothing says when it does (concurrencyPolicy is Forbid)", name_of(slot));
+    let why = format!(
+        "{} has to end first, and no run tells how long one takes (concurrencyPolicy is Forbid)",
+        name_of(slot)
+    );
     let want = [
         "10:01 to 10:29    1  shop/each".to_owned(),
-        format!("10:01 to 11:00    -  shop/nightly: held: {why} (60 slots)"),
+        format!("10:01 to 11:00    -  shop/nightly: not known: {why} (60 slots)"),
         "10:30    2  shop/each, shop/late".to_owned(),
         "10:31 to 11:00    1  shop/each".to_owned(),
     ];

@@ -47,6 +47,9 @@ fn each_list_has_a_cron_job_once_and_the_worst_first() {
         known(
             "stopped",
             json!({
+                "metadata": {"managedFields": [{
+                    "manager": "kubectl", "time": "2026-11-21T12:30:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}},
+                }]},
                 "spec": {"schedule": "0 * * * *", "suspend": true}, "status": {"lastScheduleTime": "2026-11-21T12:00:00Z"},
             }),
             &[],
