@@ -147,10 +147,16 @@ fn resources(rng: &mut Rng) -> Value {
     let mut resources = json!({});
     for _ in 0..=rng.below(2) {
         let name = *rng.pick(&NAMES);
-        // Upstream judges negative pages by the form in which they were written, too.
+        // Upstream judges negative pages, and 10^19 or more, by the form in which they were written, too.
+        let is_huge = |amount: &Value| {
+            let size = amount.as_f64().or_else(|| amount.as_str()?.parse().ok());
+            size.is_some_and(|size: f64| size >= 1e19)
+        };
         let positive = |amount: Value| match amount.as_str() {
-            Some(text) if name.starts_with("hugepages") => json!(text.trim_start_matches('-')),
-            _ => amount,
+            _ if !name.starts_with("hugepages") => amount,
+            _ if is_huge(&amount) => json!("4Mi"),
+            Some(text) => json!(text.trim_start_matches('-')),
+            None => amount,
         };
         let first = positive(quantity(rng));
         if rng.below(4) > 0 {

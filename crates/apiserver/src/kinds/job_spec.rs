@@ -119,9 +119,10 @@ fn limit(errors: &mut Vec<FieldError>, spec: &Value, path: &str, name: &str, mos
 }
 
 fn validate_mode(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    match text(spec, "completionMode") {
+    // An empty one is not absent.
+    match spec["completionMode"].as_str().unwrap_or("NonIndexed") {
         "Indexed" => validate_indexed(spec, path, errors),
-        "NonIndexed" | "" => {
+        "NonIndexed" => {
             for name in ["backoffLimitPerIndex", "maxFailedIndexes"] {
                 if let Some(value) = number(spec, name) {
                     errors.push(invalid(format!("{path}.{name}"), value, "requires indexed completion mode"));
