@@ -221,5 +221,10 @@ impl Watcher {
 /// Whether a slot that nothing held was let go without a Job, and no event since is a reason for that.
 fn is_let_go(model: &Model, uid: &str, cron: &Cron, sim: &Sim, open: Next) -> bool {
     let is_touched = sim.wall(cron.stirred.max(cron.edited())) > open.since;
-    !is_touched && model.fires_of(uid, open.slot).next().is_none() && !is_name_used(model, cron, open.slot)
+    // The controller deleted the Job that it replaces, and the deadline passed before that was gone.
+    let is_replacing = cron.newest().replace_waits() && model.jobs_of(uid).any(|job| job.deleting);
+    !is_touched
+        && !is_replacing
+        && model.fires_of(uid, open.slot).next().is_none()
+        && !is_name_used(model, cron, open.slot)
 }
