@@ -545,16 +545,7 @@ impl<'a> Case<'a> {
         if !matches!(state, State::Suspended | State::BeingDeleted) {
             notes.extend(self.stuck());
         }
-        let recurrence = &self.cron_job.spec.recurrence;
-        let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
-        if !has_zone && self.schedule().and_then(Schedule::zone).is_some() {
-            let missing =
-                if self.cron_job.controller_kind.has_time_zone { "spec.timeZone" } else { "TZ= in the schedule" };
-            notes.push(format!(
-                "No {missing}: it runs in the controller's time zone, assumed to be {} (--time-zone).",
-                self.local
-            ));
-        }
+        notes.extend(self.assumed_zone());
         if self.sync.event("TooManyMissedTimes").is_some() && state != State::Blocked {
             notes.push(format!("More than {MANY} runs were missed; only the newest starts late. spec.startingDeadlineSeconds limits how late."));
         }
