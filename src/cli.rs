@@ -78,7 +78,7 @@ pub enum Command {
     /// List CronJobs, and again whenever a state changes.
     Watch(Scope, ControllerFlags, Format),
     /// Start the Jobs of past slots.
-    Backfill(Target, Box<backfill::Request>),
+    Backfill(Target, Box<backfill::Request<Since>>),
     /// Say what changes between the in-tree controller and this one, which has this account.
     MigrateCheck(Scope, migrate::Account, ControllerFlags, Format),
     /// Hand CronJobs over to this controller, or take them back.

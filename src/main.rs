@@ -13,6 +13,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
@@ -155,18 +156,21 @@ where
     }
 }
 
+/// Signals that come so soon after the first one are the same.
+const ONE_SIGNAL: Duration = Duration::from_millis(200);
+
 /// Ends the work at the first SIGTERM, SIGINT or SIGHUP (the terminal was closed), and the process at a second SIGTERM or SIGINT. No
 /// kubeconfig with a token is left behind.
 #[allow(clippy::disallowed_methods, reason = "the second signal does not wait for main")]
 async fn stop_on_signal(stop: CancellationToken) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::error!("signals cannot be received; end this process with SIGKILL");
-        return;
-    };
     // A handler would undo what nohup has set.
     let mut hangup = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
     loop {
+        let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        else {
+            tracing::error!("signals cannot be received; end this process with SIGKILL");
+            return;
+        };
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
@@ -183,6 +187,8 @@ async fn stop_on_signal(stop: CancellationToken) {
         }
         stop.cancel();
         tracing::info!("received a signal to stop; a second one ends the process at once");
+        // `timeout` signals the process, and then its group. Those who wait for signals anew have missed these.
+        tokio::time::sleep(ONE_SIGNAL).await;
     }
     #[cfg(feature = "dev")]
     dev::kubeconfig::remove_all();

@@ -167,7 +167,7 @@ fn dev_starts_at_once_and_removes_its_files_at_the_end() {
 /// The second signal ends the process at once, whatever the first has to wait for: here, an open connection.
 #[test]
 fn second_ctrl_c_leaves_no_kubeconfig_behind() {
-    for between in [0, 5, 100] {
+    for between in [0, 100, 400] {
         let directory = tempfile::tempdir().unwrap();
         let running = Running::start(directory.path(), &[]);
         let (kubeconfig, id) = (running.kubeconfig.clone(), running.child.id().to_string());
@@ -183,6 +183,17 @@ fn second_ctrl_c_leaves_no_kubeconfig_behind() {
         assert!(!kubeconfig.exists(), "{between} ms, exit code {code:?}");
         drop(open);
     }
+}
+
+/// `timeout` sends one to the process and one to its group.
+#[test]
+fn signals_at_once_are_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(directory.path(), &[]);
+    let both = format!("kill -INT {id}; kill -TERM {id}", id = running.child.id());
+    assert!(Command::new("sh").args(["-c", &both]).status().unwrap().success());
+    let mut running = running;
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

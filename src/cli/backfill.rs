@@ -1,7 +1,7 @@
 //! Starts the Jobs of slots in the past: `backfill`.
 //!
 //! Guarantees: the plan comes first. No slot is started twice, however often the command is killed and run again (`run`), and
-//! slots that may have run are started on request only (`plan`). Each Job has the name and the annotation of its slot, so that
+//! slots that may have run are started on request only (`plan`). One that is interrupted says how it is continued. Each Job has the name and the annotation of its slot, so that
 //! a controller cannot start the slot beside it, and a label, because of which it never counts as active.
 
 mod limit;
@@ -18,11 +18,13 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use kube::Client;
 use schedule::Zone;
 use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::cluster::{self, ControllerFlags, Scope};
 use super::explain::InCharge;
 use super::explain::read::{Target, find_in_charge, list};
 use super::next::cron_jobs::Given;
+use super::options::cluster::Since;
 use super::output::{Format, count, moment};
 use super::restrictions::{Restrictions, why};
 use super::{Answer, CliError, trigger};
@@ -36,9 +38,9 @@ use watch::{End, JobWatch};
 
 /// What a backfill does, and how it tells.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct Request<T = Given> {
     /// The slots. Local times are in the zone of the CronJob.
-    pub question: Question<Given>,
+    pub question: Question<T>,
     /// Whether only the plan is printed.
     pub dry_run: bool,
     /// Lines for people, or JSON, one object a line.
@@ -110,7 +112,7 @@ enum Line<'a> {
 /// When the cluster cannot be reached, the CronJob cannot be backfilled, or the API server refuses a write.
 pub async fn backfill(
     target: &Target,
-    request: &Request,
+    request: &Request<Since>,
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<Answer, CliError> {
@@ -125,7 +127,20 @@ pub async fn backfill(
     if let Some(line) = freeze_of(&restrictions, &namespace, request.question.zone, now) {
         note(&PlainText::lines([line]));
     }
-    backfill_with(&client, target.controller_kind, (&namespace, &target.name), request, clock, print, &mut note).await
+    let (kind, place) = (target.controller_kind, (&*namespace, &*target.name));
+    interruptible(&client, kind, place, request, clock, print, &mut note, interrupted()).await
+}
+
+/// Waits for Ctrl-C or SIGTERM, from the first poll on.
+async fn interrupted() {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
 }
 
 /// That a freeze of the Namespace does not hold a backfill; `None` without one.
@@ -142,11 +157,29 @@ fn freeze_of(restrictions: &Restrictions, namespace: &str, zone: Zone, now: Date
 pub async fn backfill_with(
     client: &Client,
     controller_kind: ControllerKind,
-    (namespace, name): (&str, &str),
+    place: (&str, &str),
     request: &Request,
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
     note: &mut dyn FnMut(&PlainText),
+) -> Result<Answer, CliError> {
+    let Request { question, dry_run, format } = request.clone();
+    let (from, to) = (Since::At(question.from), Since::At(question.to));
+    let request = Request { question: question.at(from, to), dry_run, format };
+    interruptible(client, controller_kind, place, &request, clock, print, note, std::future::pending()).await
+}
+
+/// The same with any times, until `stop`: it then says which command continues the backfill.
+#[allow(clippy::too_many_arguments, reason = "what a command has")]
+async fn interruptible(
+    client: &Client,
+    controller_kind: ControllerKind,
+    (namespace, name): (&str, &str),
+    request: &Request<Since>,
+    clock: &dyn Clock,
+    print: &mut dyn FnMut(&PlainText) -> bool,
+    note: &mut dyn FnMut(&PlainText),
+    stop: impl Future<Output = ()>,
 ) -> Result<Answer, CliError> {
     let place = ClusterCronJob { client, controller_kind, namespace, name, seed: &request.question.seed };
     let json = place.read_text().await?;
@@ -156,26 +189,23 @@ pub async fn backfill_with(
     }
     let zone_of = |cron_job: &CronJob| cron_job.schedule(request.question.zone).and_then(schedule::Schedule::zone);
     let zone = zone_of(&stored.cron_job).unwrap_or(request.question.zone);
-    let question = request.question.in_zone(zone).map_err(|cause| place.refused(cause))?;
     let now = cluster::now(client, clock).await;
+    let question = request.question.in_zone(zone, now).map_err(|cause| place.refused(cause))?;
     let (in_charge, line) = whose(&place, &json, now).await;
     if let Some(line) = line {
         note(&PlainText::lines([line]));
     }
-    let collection = controller_kind.child.path(Some(namespace));
-    let jobs = list(client, &collection, "").await?;
-    let jobs: Vec<(Arc<Job>, Option<String>)> = jobs
-        .iter()
-        .filter_map(|raw| decode_job(raw.get()).ok())
-        .map(|(job, backfill)| (Arc::new(job), backfill))
-        .collect();
+    let jobs = jobs_beside(&place).await?;
     let mut screen = Screen::new(request.format, zone, &stored, print);
     let Some(next) = prepare(&place, &stored, &jobs, &question, now, &mut screen)? else {
         return Ok(Answer { text: PlainText::default(), is_good: true });
     };
     let (running, tally) = found(&jobs, &next);
-    if stored.record.current.is_some() {
+    if let Some(current) = &stored.record.current {
         screen.continued(&tally);
+        if request.dry_run {
+            screen.rest(&rest(&stored, current, &jobs, &question, (in_charge, &tally), now));
+        }
     }
     if request.dry_run {
         return Ok(Answer { text: PlainText::default(), is_good: true });
@@ -196,13 +226,23 @@ pub async fn backfill_with(
         report: &mut |step, tally| screen.tell(step, tally),
         is_closed: false,
     };
-    let ended = run.carry_out().await;
+    let ended = tokio::select! {
+        ended = run.carry_out() => ended,
+        () = stop => Err(place.refused(format!("it was interrupted; {} continues it", flags(&question)))),
+    };
     let (tally, is_closed) = (run.tally.clone(), run.is_closed);
     drop(run);
     screen.clear();
     ended?;
     let text = if is_closed { PlainText::default() } else { screen.end(&tally) };
     Ok(Answer { text, is_good: tally.failed + tally.gone + tally.unknown == 0 })
+}
+
+/// All Jobs of the namespace, and the backfills that their labels name.
+async fn jobs_beside(place: &ClusterCronJob<'_>) -> Result<Vec<(Arc<Job>, Option<String>)>, CliError> {
+    let jobs = list(place.client, &place.controller_kind.child.path(Some(place.namespace)), "").await?;
+    let decoded = jobs.iter().filter_map(|raw| decode_job(raw.get()).ok());
+    Ok(decoded.map(|(job, backfill)| (Arc::new(job), backfill)).collect())
 }
 
 /// Which controller runs the CronJob, decoded from `json`, and a line about it, unless it is this one.
@@ -236,13 +276,10 @@ fn prepare(
     let holder = trigger::word(rand::random());
     if let Some(stored) = &stored.record.current {
         if (stored.from, stored.to, stored.again) != (from, to, again) {
-            let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-            let flags = if stored.again { " --again failed" } else { "" };
+            let again = Question { again: stored.again, ..question.clone().at(stored.from, stored.to) };
             return Err(place.refused(format!(
-                "another backfill is under way. --from {} --to {}{flags} continues it; kubectl annotate -n {} {} {} {}- gives \
-                 it up",
-                time(stored.from),
-                time(stored.to),
+                "another backfill is under way. {} continues it; kubectl annotate -n {} {} {} {}- gives it up",
+                flags(&again),
                 place.namespace,
                 place.controller_kind.parent.qualified_name(),
                 place.name,
@@ -258,6 +295,29 @@ fn prepare(
     let left = plan.chosen().to_vec();
     let (id, total) = (trigger::word(rand::random()), left.len());
     Ok((total > 0).then_some(Backfill { id, holder, from, to, again, total, created: 0, begun: None, left }))
+}
+
+/// The flags of the command that continues a backfill.
+fn flags(question: &Question) -> String {
+    let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let again = if question.again { " --again failed" } else { "" };
+    format!("--from {} --to {}{again}", time(question.from), time(question.to))
+}
+
+/// What the next process of an interrupted backfill starts, of which `tally` says what was found.
+fn rest(
+    stored: &Stored,
+    current: &Backfill,
+    jobs: &[(Arc<Job>, Option<String>)],
+    question: &Question,
+    (in_charge, tally): (InCharge, &Tally),
+    now: DateTime<Utc>,
+) -> BackfillPlan {
+    let Stored { cron_job, record } = stored;
+    let counts = (tally.jobs, current.created);
+    let is_lost = current.begun.is_some_and(|begun| run::may_lose_jobs(cron_job, in_charge, counts, begun, now));
+    let jobs: Vec<Arc<Job>> = jobs.iter().map(|(job, _)| Arc::clone(job)).collect();
+    plan::rest(cron_job, &jobs, record, current, question, is_lost)
 }
 
 /// Unfinished Jobs, with their slots and names.
@@ -319,6 +379,13 @@ impl<'a> Screen<'a> {
 
     fn plan(&mut self, plan: &BackfillPlan) -> bool {
         self.line(&Line::Plan(plan), &plan.lines())
+    }
+
+    /// The plan of the rest of an interrupted backfill.
+    fn rest(&mut self, plan: &BackfillPlan) -> bool {
+        let mut lines = plan.lines();
+        lines.push("Without --dry-run, this command goes on with these.".to_owned());
+        self.line(&Line::Plan(plan), &lines)
     }
 
     fn continued(&mut self, tally: &Tally) -> bool {

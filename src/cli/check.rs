@@ -323,7 +323,7 @@ impl<'a> Checker<'a> {
                     if controller_kind == ControllerKind::CronJob {
                         faults.extend(dialects::judge(text));
                     }
-                    faults.extend(mistakes::of_rest(object, timed.max_concurrent()));
+                    faults.extend(mistakes::of_rest(object, timed.max_concurrent(), timed.deletes_stuck_jobs()));
                     faults.extend(policies::untold(controller_kind, object));
                     faults.extend(concurrency::judge(&timed, object, self.today));
                     if !timed.suspended && !timed.is_held() {

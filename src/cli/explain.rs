@@ -174,6 +174,9 @@ pub(crate) struct Active {
     /// Whether it only waits to be started.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaits_start: bool,
+    /// Whether a backfill started it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    of_backfill: bool,
     /// Whether it is being deleted.
     #[serde(skip)]
     deleting: bool,
@@ -265,6 +268,7 @@ impl<'a> Case<'a> {
             awaits_start: job.awaits_start(),
             deleting: job.deleting,
             patch: self.patch_of_template(job),
+            of_backfill: job.of_backfill,
             runs: job.waits_for().is_none(),
             doing: self.doing(job),
             in_short: self.doing_in_short(job),
@@ -293,7 +297,7 @@ impl<'a> Case<'a> {
             failure: None,
             next_run: self.next_run(state),
             notes: self.notes(state),
-            warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
+            warnings: self.warnings(state),
             due_since: self.due_since(),
             late_since: self.late_since(by_schedule, free),
             wanted: self.sync.start.as_ref().map(|(name, _)| name.name.to_string()),
@@ -450,7 +454,7 @@ impl<'a> Case<'a> {
     fn blocked(&self, rule: &str) -> (State, String) {
         let noun = self.noun();
         let blockers = self.blockers();
-        let named = |job: &Arc<Job>| format!("{noun} {} {}", job.name.name, self.doing(job));
+        let named = |job: &Arc<Job>| format!("{noun} {} {}", jobs::named(job), self.doing(job));
         let why = if blockers.is_empty() {
             format!("status.active names a running {noun}")
         } else {
@@ -541,14 +545,7 @@ impl<'a> Case<'a> {
         if !matches!(state, State::Suspended | State::BeingDeleted) {
             notes.extend(self.stuck());
         }
-        let recurrence = &self.cron_job.spec.recurrence;
-        let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
-        if !has_zone && self.schedule().and_then(Schedule::zone).is_some() {
-            notes.push(format!(
-                "No spec.timeZone: it runs in the controller's time zone, assumed to be {} (--time-zone).",
-                self.local
-            ));
-        }
+        notes.extend(self.assumed_zone());
         if self.sync.event("TooManyMissedTimes").is_some() && state != State::Blocked {
             notes.push(format!("More than {MANY} runs were missed; only the newest starts late. spec.startingDeadlineSeconds limits how late."));
         }

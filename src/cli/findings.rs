@@ -13,7 +13,7 @@ use super::cluster::{self, ControllerFlags, Scope, Unread};
 use super::explain::cluster_flags;
 use super::explain::{Explanation, Urgency, explain};
 use super::list::sort;
-use super::output::{Report, count};
+use super::output::{NO_CRON_JOBS, Report, count};
 use super::unfinished::Unfinished;
 
 /// All that is not fine.
@@ -42,6 +42,7 @@ impl Report for Findings {
         };
         let all = count(self.cron_jobs, "CronJob");
         let mut lines = match self.worst_first.len() {
+            _ if self.cron_jobs == 0 => vec![NO_CRON_JOBS.to_owned()],
             0 => vec![format!("Nothing needs attention: {all}{stopped}.")],
             1 => vec![format!("1 of {all} needs attention{stopped}.")],
             number => vec![format!("{number} of {all} need attention, the worst first{stopped}.")],

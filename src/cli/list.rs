@@ -24,7 +24,7 @@ use super::cluster::{self, ControllerFlags, Known, Scope, Unread};
 use super::explain::lease::ControllerLease;
 use super::explain::read::ReadError;
 use super::explain::{Explanation, Facts, InCharge, NoSuccess, State, Urgency, some_of};
-use super::output::{Format, Report, Screen, render, stretch};
+use super::output::{Format, NO_CRON_JOBS, Report, Screen, render, stretch};
 use super::restrictions::Freeze;
 use super::slots::{History, Judged, STRIP};
 use crate::api::ControllerKind;
@@ -204,7 +204,7 @@ impl Listing {
 impl Report for Listing {
     fn lines(&self) -> Vec<String> {
         if self.cron_jobs.is_empty() {
-            return vec!["There are no CronJobs.".to_owned()];
+            return vec![NO_CRON_JOBS.to_owned()];
         }
         let mut rows = self.rows();
         rows.insert(0, table::COLUMNS.map(str::to_owned));

@@ -107,8 +107,8 @@ pub(super) const COMMANDS: &[Entry] = &[
         usage: "NAME --from TIME --to TIME [flags]",
         command: flags::command::<past::Backfill>,
         remark: "Reads the CronJob and lists and watches the Jobs of its namespace; patches the CronJob, creates Jobs, and deletes \
-                 failed ones with --again. The exit code is 1 if a Job failed. Example: {} backfill nightly --from 2026-03-01 \
-                 --to 2026-03-08 --dry-run",
+                 failed ones with --again. The exit code is 1 if a Job failed or was deleted, or the backfill \
+                 stopped. Example: {} backfill nightly --from 2026-03-01 --to 2026-03-08 --dry-run",
     },
     Entry {
         name: "migrate",

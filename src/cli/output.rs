@@ -141,6 +141,10 @@ pub(super) fn named(names: impl Iterator<Item = String>, most: usize, all: usize
     format!("{}{more}", names.join(", "))
 }
 
+/// What a user reads who looks where there are none.
+pub(super) const NO_CRON_JOBS: &str =
+    "There are no CronJobs. -A looks in all namespaces, and --controller at another kind, such as tutorial.";
+
 /// A time for people, with the day of the week and the offset.
 pub fn moment(zone: Zone, t: DateTime<Utc>) -> String {
     zone.at(t).format(MOMENT).to_string()

@@ -148,10 +148,12 @@ async fn watch(config: ShadowConfig, mut live: Option<Live>, stop: CancellationT
         if let Some(live) = &mut live {
             live(&PlainText::lines([progress.line()]));
         } else {
-            if looks % LOGGED == 0 {
-                progress.log();
+            if progress.says_something() {
+                if looks % LOGGED == 0 {
+                    progress.log();
+                }
+                looks += 1;
             }
-            looks += 1;
         }
     };
     let (report, is_good) = shadow.run(lasts, &stop, &mut show).await?;
@@ -191,6 +193,11 @@ impl Progress {
             "{bar}  {}, {slots} slots{same}, late p99 {late} s, missed {missed}, twice {twice}, differs {differs}{trouble}",
             count(self.cron_jobs, "CronJob")
         )
+    }
+
+    /// Whether its numbers are of a cluster that was read, or it says why that was not.
+    fn says_something(&self) -> bool {
+        self.is_synced || self.trouble.is_some()
     }
 
     fn log(&self) {

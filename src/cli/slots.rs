@@ -22,7 +22,7 @@ use super::backfill::plan::kept_since;
 use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Case, Explanation, InCharge, LostRuns, State};
 use super::options::cluster::Since;
-use super::output::{MOMENT, Report, count, stretch};
+use super::output::{MOMENT, NO_CRON_JOBS, Report, count, stretch};
 use super::restrictions::unread;
 use crate::api::batch_v1::{FinishedCondition, Job};
 use crate::controller::plan::Skip;
@@ -399,7 +399,7 @@ impl Report for Slots {
             lines.extend(terminal::columns(&table));
         }
         if self.cron_jobs.is_empty() {
-            lines.push("There are no CronJobs.".to_owned());
+            lines.push(NO_CRON_JOBS.to_owned());
         }
         lines.extend(self.namespaces_unread.as_deref().map(unread));
         lines

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::job_template::time;
+use crate::api::policy::BACKFILL;
 use crate::api::{ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, Uid, identity_at};
 use crate::events::ObjectReference;
 
@@ -39,6 +40,8 @@ pub struct Identity {
     pub deleting: bool,
     /// The name and UID of the controlling owner, if it has the expected kind.
     pub controller: Option<(Arc<str>, Uid)>,
+    /// Whether a backfill created it.
+    pub of_backfill: bool,
     /// All annotations.
     pub annotations: BTreeMap<String, String>,
 }
@@ -57,6 +60,7 @@ impl Identity {
             controller: controller
                 .filter(|owner| owner.kind == owner_kind)
                 .map(|owner| (owner.name.into(), Uid::new(&owner.uid))),
+            of_backfill: metadata.labels.is_some_and(|labels| labels.contains_key(BACKFILL)),
             annotations: metadata.annotations.unwrap_or_default(),
         }
     }

@@ -71,7 +71,8 @@ impl ResourceEventHandler<Job> for News {
             return;
         }
         let now = self.clock.now();
-        if let Some(((_, owner), slot)) = job.identity.controller.as_ref().zip(job.slot()) {
+        let slot = job.slot().filter(|_| !job.identity.of_backfill);
+        if let Some(((_, owner), slot)) = job.identity.controller.as_ref().zip(slot) {
             self.skews.lock().insert(owner.clone(), now - slot);
         }
         self.say(&view::line_of_start(job, self.offset(job), now));

@@ -200,13 +200,17 @@ pub fn milliseconds(skew: TimeDelta) -> String {
     }
 }
 
-/// The line for a Job that has appeared. `offset` is the delay of its CronJob's `spread`, by which it is not late.
+/// The line for a Job that has appeared. `offset` is the delay of its CronJob's `spread`, by which it is not late. One of a backfill is
+/// not late either.
 pub fn line_of_start(job: &objects::Job, offset: TimeDelta, now: DateTime<Utc>) -> String {
     let owner = job.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();
-    let late =
-        job.slot().map(|slot| format!(", {} after its time", milliseconds(now - slot - offset))).unwrap_or_default();
+    let how = match job.slot() {
+        Some(_) if job.identity.of_backfill => ", by a backfill".to_owned(),
+        Some(slot) => format!(", {} after its time", milliseconds(now - slot - offset)),
+        None => String::new(),
+    };
     let name = &job.identity.name;
-    plain(&format!("{}/{owner}started Job {}{late}", name.namespace, name.name))
+    plain(&format!("{}/{owner}started Job {}{how}", name.namespace, name.name))
 }
 
 /// The line for a Job that finished between these two versions; `None` if it did not.

@@ -6,7 +6,8 @@
 //!
 //! `make conformance-apiserver` builds what is needed and runs it. It writes `machinery.tsv`: each spec with its result on the
 //! embedded server, from which `tests/crates.rs` makes the table in the README of the crate. With `MACHINERY_REAL=1` and a control
-//! plane (`make fixture`) the same specs then run on that. `MACHINERY=Watchers` chooses specs.
+//! plane (`make fixture`) the same specs then run on that, and the file's second line says how many passed. `MACHINERY=Watchers`
+//! chooses specs.
 #![allow(clippy::unwrap_used)]
 
 mod machinery_report;
@@ -16,7 +17,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use apimachinery::clock::SystemClock;
+use apimachinery::clock::{Clock as _, SystemClock};
 use apiserver::ApiServer;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
@@ -126,25 +127,39 @@ async fn run() -> Result<(), String> {
         .filter(|(spec, outcome)| outcome.has_passed == reason(&UNSERVED, spec).is_some())
         .map(|(spec, outcome)| format!("{}: {outcome}", spec.name))
         .collect();
-    if chosen.is_empty() {
-        let path = testkit::repository().join("tests/conformance/machinery.tsv");
-        std::fs::write(&path, recorded(&release, &specs, &outcomes)).map_err(|error| error.to_string())?;
-    }
+    let path = testkit::repository().join("tests/conformance/machinery.tsv");
+    let write = |real: &str| {
+        let text = recorded(&release, real, &specs, &outcomes);
+        if chosen.is_empty() { std::fs::write(&path, text).map_err(|error| error.to_string()) } else { Ok(()) }
+    };
+    let before = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+    write(before.lines().nth(1).unwrap_or_default())?;
     if is_required("MACHINERY_REAL") {
+        let mut failed = Vec::new();
         let plane = ControlPlane::start_with(&fixture::find()?, Extras::AllControllers).await?;
         // One after the other: they share the server.
         for (spec, _) in &outcomes {
             let seconds = if spec.name.contains(COMPACTED) { SECONDS_TO_COMPACT } else { SECONDS };
             let outcome = run_one(program, &plane.admin_kubeconfig(), &[], spec, seconds).await;
             println!("on the real API server: {} {outcome}", spec.name);
+            failed.extend((!outcome.has_passed).then_some(&*spec.name));
         }
+        write(&on_the_real_one(outcomes.len(), &failed))?;
     }
     if surprises.is_empty() { Ok(()) } else { Err(format!("not as expected:\n{}", surprises.join("\n"))) }
 }
 
-/// The lines of `machinery.tsv`: file, spec, result.
-fn recorded(release: &str, specs: &[Spec], outcomes: &[(&Spec, Outcome)]) -> String {
-    let head = format!("# {release}: file, spec, result on the embedded API server; by make conformance-apiserver\n");
+/// The line about the real API server.
+fn on_the_real_one(run: usize, failed: &[&str]) -> String {
+    let (passed, day) = (run - failed.len(), SystemClock.now().format("%F"));
+    let others = if failed.is_empty() { String::new() } else { format!(", and not: {}", failed.join("; ")) };
+    format!("# on kube-apiserver, {passed} of {run} passed ({day}){others}")
+}
+
+/// The lines of `machinery.tsv`: that about the real API server, and of each spec file, name and result.
+fn recorded(release: &str, real: &str, specs: &[Spec], outcomes: &[(&Spec, Outcome)]) -> String {
+    let head =
+        format!("# {release}: file, spec, result on the embedded API server; by make conformance-apiserver\n{real}\n");
     let lines = specs.iter().map(|spec| {
         let outcome = outcomes.iter().find(|(run, _)| *run == spec);
         let result = match (reason(&NOT_APPLICABLE, spec), outcome) {

@@ -316,6 +316,11 @@ fn health_in_argo_cd_shows_the_state_of_every_cron_job() {
         ),
         ("succeeded", json!({"status": ran}), ("Healthy", ok)),
         (
+            "succeeded, and an annotation that cannot be read holds it, which the check does not see",
+            json!({"metadata": {"annotations": {"cronjob-controller.dev/spread": "soon"}}, "status": ran}),
+            ("Healthy", ok),
+        ),
+        (
             "the first Job runs",
             json!({"status": {"lastScheduleTime": "2026-03-02T10:00:00Z", "active": [{"name": "report-29540280"}]}}),
             ("Healthy", "No Job has ended yet. Running: 1."),

@@ -148,6 +148,7 @@ fn hotkeys_and_columns_of_k9s_have_its_form() {
     let columns = &views["batch/v1/cronjobs"].columns;
     let read: Vec<&str> =
         columns.iter().filter_map(|column| Some(column.split_once(":.metadata.annotations.")?.1)).collect();
-    let annotations = ["managed", "next-run", "last-failure"].map(|name| format!("cronjob-controller\\.dev/{name}"));
+    let annotations =
+        ["managed", "suspend", "next-run", "last-failure"].map(|name| format!("cronjob-controller\\.dev/{name}"));
     assert_eq!(read, annotations);
 }

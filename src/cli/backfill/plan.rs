@@ -2,20 +2,21 @@
 //!
 //! Guarantees: only slots that no controller starts any more are planned: those at or before the newest slot that is
 //! started or decided. A slot counts as not run only where its Job would still exist (`kept_since`), where no controller can have
-//! started it, or where it is older than the CronJob. All that may have run is started on request only. Pure.
+//! started it, or where it is older than the CronJob. All that may have run is started on request only. The plan of an interrupted
+//! backfill has the slots that its next process starts. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, SubsecRound as _, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
 use crate::api::ObjectName;
-use crate::api::backfill::{MOST_SLOTS, Record};
+use crate::api::backfill::{Backfill, MOST_SLOTS, Record};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use crate::cli::next::cron_jobs::Given;
+use crate::cli::options::cluster::Since;
 use crate::cli::output::{MOMENT, count};
 use crate::options::PROGRAM;
 use crate::terminal::{self, shell_word};
@@ -42,16 +43,27 @@ pub struct Question<T = DateTime<Utc>> {
     pub rerun: bool,
 }
 
-impl Question<Given> {
-    /// The question with local times in the zone of a schedule. The error is a sentence's end.
-    pub(super) fn in_zone(&self, zone: Zone) -> Result<Question, String> {
-        let at = |time: Given| time.in_zone(zone).ok_or_else(|| "--from or --to is beyond all calendars".to_owned());
+impl Question<Since> {
+    /// The question at `now`, with local times in the zone of a schedule. The error is a sentence's end.
+    pub(super) fn in_zone(&self, zone: Zone, now: DateTime<Utc>) -> Result<Question, String> {
+        let at = |time: Since| match time {
+            Since::At(time) => time.in_zone(zone).ok_or_else(|| "--from or --to is beyond all calendars".to_owned()),
+            // Whole seconds, as the command that continues the backfill has them.
+            Since::Ago(_) | Since::Day(_) => Ok(time.time(now, zone).trunc_subsecs(0)),
+        };
         let (from, to) = (at(self.from)?, at(self.to)?);
         if from > to {
             return Err("--from is later than --to".to_owned());
         }
-        let Self { zone, seed, max_active, again, rerun, .. } = self.clone();
-        Ok(Question { from, to, zone, seed, max_active, again, rerun })
+        Ok(self.clone().at(from, to))
+    }
+}
+
+impl<T> Question<T> {
+    /// The same question with other times.
+    pub(super) fn at<U>(self, from: U, to: U) -> Question<U> {
+        let Self { zone, seed, max_active, again, rerun, .. } = self;
+        Question { from, to, zone, seed, max_active, again, rerun }
     }
 }
 
@@ -67,6 +79,8 @@ pub enum Known {
     MayHaveRun,
     /// No Job was created for it.
     DidNotRun,
+    /// An interrupted backfill has not begun it.
+    Left,
 }
 
 /// The plan of a backfill.
@@ -167,18 +181,62 @@ pub(super) fn plan(
             Known::HasJob => question.again && failed,
             Known::NameTaken => false,
             Known::MayHaveRun => question.rerun,
-            Known::DidNotRun => true,
+            Known::DidNotRun | Known::Left => true,
         };
-        plan.add(zone.at(slot), known, starts, why);
-        plan.chosen.extend(starts.then_some(slot));
+        plan.add(zone, slot, (known, starts, why));
     }
-    plan.starts = plan.chosen.len();
     if plan.starts > MOST_SLOTS {
         let planned = plan.starts;
         return Err(format!("it would start {planned} Jobs, and at most {MOST_SLOTS} are allowed; use a shorter time"));
     }
     Ok(plan)
 }
+
+/// The plan of the next process of an interrupted backfill. `is_lost` tells whether a Job of the slot that was begun last may have
+/// been deleted.
+pub(super) fn rest(
+    cron_job: &CronJob,
+    jobs: &[Arc<Job>],
+    record: &Record,
+    current: &Backfill,
+    question: &Question,
+    is_lost: bool,
+) -> BackfillPlan {
+    let zone = cron_job.schedule(question.zone).and_then(schedule::Schedule::zone).unwrap_or(question.zone);
+    let evidence = Evidence::new(cron_job, jobs, record);
+    let mut plan = BackfillPlan {
+        kind: cron_job.controller_kind.parent.kind,
+        namespace: cron_job.name.namespace.to_string(),
+        name: cron_job.name.name.to_string(),
+        from: zone.at(current.from),
+        to: zone.at(current.to),
+        decided_until: zone.at(current.to),
+        starts: 0,
+        slots: Vec::new(),
+        is_cut: false,
+        chosen: Vec::new(),
+    };
+    if let Some(begun) = current.begun {
+        let row = match evidence.judge(begun.slot) {
+            (known @ (Known::HasJob | Known::NameTaken), why, _) => (known, false, why),
+            _ if is_lost => (Known::MayHaveRun, question.rerun, LOST),
+            _ => (Known::DidNotRun, true, "the slot was begun last, and has no Job"),
+        };
+        plan.add(zone, begun.slot, row);
+    }
+    for slot in &current.left {
+        let row = match evidence.judge(*slot) {
+            (Known::HasJob, why, failed) => (Known::HasJob, current.again && failed, why),
+            (Known::NameTaken, why, _) => (Known::NameTaken, false, why),
+            _ => (Known::Left, true, "the interrupted backfill has not begun it"),
+        };
+        plan.add(zone, *slot, row);
+    }
+    plan
+}
+
+/// Why a slot without a Job may have run.
+const LOST: &str = "its Job, if there was one, no longer exists";
 
 /// What tells whether slots ran.
 struct Evidence<'a> {
@@ -210,27 +268,27 @@ impl<'a> Evidence<'a> {
         let name = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
         if let Some(job) = self.own.get(&*name) {
             return match job.finished {
-                None => (Known::HasJob, "it runs", false),
-                Some(FinishedCondition::Complete) => (Known::HasJob, "it succeeded", false),
-                Some(FinishedCondition::Failed) => (Known::HasJob, "it failed", true),
+                None => (Known::HasJob, "its Job runs", false),
+                Some(FinishedCondition::Complete) => (Known::HasJob, "its Job succeeded", false),
+                Some(FinishedCondition::Failed) => (Known::HasJob, "its Job failed", true),
             };
         }
         if self.others.contains(&*name) {
             return (Known::NameTaken, "a Job of another owner has its name", false);
         }
         if self.record.covers(slot) {
-            return (Known::MayHaveRun, "an earlier backfill covered it, and its Job no longer exists", false);
+            return (Known::MayHaveRun, "an earlier backfill covered the slot, and its Job no longer exists", false);
         }
         if slot < cron_job.creation_timestamp {
-            return (Known::DidNotRun, "it is older than the CronJob", false);
+            return (Known::DidNotRun, "the slot is older than the CronJob", false);
         }
         if cron_job.status.last_schedule_time.is_none_or(|last| slot > last) {
-            return (Known::DidNotRun, "a change of the policies passed over it", false);
+            return (Known::DidNotRun, "a change of the policies passed over the slot", false);
         }
         if cron_job.status.last_schedule_time != Some(slot) && self.kept_since.is_some_and(|since| slot > since) {
             return (Known::DidNotRun, "its Job would still exist", false);
         }
-        (Known::MayHaveRun, "its Job, if there was one, no longer exists", false)
+        (Known::MayHaveRun, LOST, false)
     }
 }
 
@@ -284,7 +342,10 @@ fn loses_jobs(cron_job: &CronJob) -> bool {
 }
 
 impl BackfillPlan {
-    fn add(&mut self, slot: DateTime<FixedOffset>, known: Known, starts: bool, why: &'static str) {
+    fn add(&mut self, zone: Zone, slot: DateTime<Utc>, (known, starts, why): (Known, bool, &'static str)) {
+        self.chosen.extend(starts.then_some(slot));
+        self.starts = self.chosen.len();
+        let slot = zone.at(slot);
         let is_same = |last: &&mut Entry| (last.known, last.starts, last.why) == (known, starts, why);
         match self.slots.last_mut().filter(is_same) {
             Some(last) => (last.to, last.count) = (slot, last.count + 1),
@@ -335,6 +396,7 @@ impl Entry {
             Known::NameTaken => "name is taken",
             Known::MayHaveRun => "may have run",
             Known::DidNotRun => "did not run",
+            Known::Left => "is left",
         };
         let starts = if self.starts { "yes" } else { "no" };
         [time, known.to_owned(), starts.to_owned(), self.why.to_owned()]

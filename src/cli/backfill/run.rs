@@ -325,7 +325,8 @@ impl Run<'_> {
         let name = self.name_of(begun.slot);
         let mut found = self.place.job(&name).await?;
         let now = self.now().await;
-        let may_be_lost = !self.question.rerun && self.may_lose_jobs(cron_job, begun, now);
+        let counts = (self.tally.jobs, self.next.created);
+        let may_be_lost = !self.question.rerun && may_lose_jobs(cron_job, self.in_charge, counts, begun, now);
         if found.is_none() && may_be_lost {
             // Its Job may come yet, and would run beside the next one.
             sleep_until(settled).await;
@@ -343,15 +344,6 @@ impl Run<'_> {
             _ => self.start(cron_job, begun.slot).await?,
         }
         Ok(())
-    }
-
-    /// Whether a Job that was created for `begun` may have been deleted since.
-    fn may_lose_jobs(&self, cron_job: &CronJob, begun: Begun, now: DateTime<Utc>) -> bool {
-        let expires = cron_job.spec.job_template.time_to_live();
-        let expires = expires.and_then(TimeDelta::try_seconds).and_then(|time| begun.at.checked_add_signed(time));
-        // The in-tree controller keeps the history of both, and knows no backfill.
-        let others_prune = self.in_charge == InCharge::InTree || self.in_charge.is_handed_over();
-        others_prune || self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= now)
     }
 
     /// Creates the Job of a slot.
@@ -477,6 +469,21 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a Job that was created for `begun` may have been deleted since. `jobs` of the others exist, of which `created` were created.
+pub(super) fn may_lose_jobs(
+    cron_job: &CronJob,
+    in_charge: InCharge,
+    (jobs, created): (usize, usize),
+    begun: Begun,
+    now: DateTime<Utc>,
+) -> bool {
+    let expires = cron_job.spec.job_template.time_to_live();
+    let expires = expires.and_then(TimeDelta::try_seconds).and_then(|time| begun.at.checked_add_signed(time));
+    // The in-tree controller keeps the history of both, and knows no backfill.
+    let others_prune = in_charge == InCharge::InTree || in_charge.is_handed_over();
+    others_prune || jobs < created || expires.is_some_and(|at| at <= now)
 }
 
 fn has_failed(job: &Job) -> bool {

@@ -429,8 +429,8 @@ async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
         "Backfill of CronJob default/c from Mon 2026-03-02 08:00:00 +00:00 to Mon 2026-03-02 09:50:00 +00:00: 12 of 12 slots \
          to start.\n\
          SLOT                                                                    KNOWN         START   WHY\n\
-         Mon 2026-03-02 08:00:00 +00:00 to Mon 2026-03-02 09:50:00 +00:00 (12)   did not run   yes     it is older than the \
-         CronJob\n"
+         Mon 2026-03-02 08:00:00 +00:00 to Mon 2026-03-02 09:50:00 +00:00 (12)   did not run   yes     the slot is older \
+         than the CronJob\n"
     );
     assert_eq!(cluster.backfilled(), [""; 0]);
     assert!(!cluster.is_under_way().await);
@@ -441,6 +441,78 @@ async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
     assert_eq!(bar(&tally, None), "[###############               ] 250 of 500, 2 running, 10 failed");
     let waits = bar(&tally, Some("waits for the run of 10:12:00"));
     assert_eq!(waits, "[###############               ] 250 of 500, waits for the run of 10:12:00");
+}
+
+/// The third create is the last of a process.
+#[tokio::test(start_paused = true)]
+async fn dry_run_of_an_interrupted_backfill_says_what_is_left() {
+    let left = json!(["2026-03-02T08:30:00Z", "left", 9, true]);
+    let begun = |known: &str, starts: bool| json!(["2026-03-02T08:20:00Z", known, 1, starts]);
+    // (a sentence, what happens to the create, the Jobs that are deleted, --rerun, the row of the slot begun last)
+    let rows = [
+        ("its Job was created", Fate::AnswerLost, 0..0, false, begun("hasJob", false)),
+        ("its Job was not created", Fate::Unreachable, 0..0, false, begun("didNotRun", true)),
+        ("its Job is gone with another", Fate::AnswerLost, 1..3, false, begun("mayHaveRun", false)),
+        ("its Job is gone with another, and may run again", Fate::AnswerLost, 1..3, true, begun("mayHaveRun", true)),
+    ];
+    for (sentence, fate, deleted, rerun, first) in rows {
+        let cluster = Cluster::new(json!({}), usual).await;
+        let mut creates = 0;
+        cluster.wire.judge(move |ask| {
+            creates += usize::from(ask.is(Verb::Create, "jobs"));
+            if creates == 3 { fate } else { Fate::Pass }
+        });
+        assert!(cluster.call(&request()).await.0.is_err(), "{sentence}");
+        cluster.wire.calm();
+        cluster.world.pass(Duration::from_secs(60)).await;
+        for name in &names()[deleted] {
+            cluster.world.write("DELETE", &format!("{JOBS}/{name}"), &Value::Null).await;
+        }
+        let mut asked = request();
+        asked.question.rerun = rerun;
+        let before = cluster.world.get("c").await["metadata"]["annotations"].clone();
+        let (answer, printed) = cluster.call(&Request { dry_run: true, ..asked.clone() }).await;
+        assert!(answer.unwrap().is_good, "{sentence}");
+        assert_eq!(cluster.world.get("c").await["metadata"]["annotations"], before, "{sentence}");
+        let lines: Vec<Value> = printed.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!([&lines[0]["type"], &lines[1]["type"]], ["continued", "plan"], "{sentence}");
+        let row = |slot: &Value| json!([slot["from"], slot["known"], slot["count"], slot["starts"]]);
+        let found: Vec<Value> = lines[1]["slots"].as_array().unwrap().iter().map(row).collect();
+        let utc = |row: &Value| row.to_string().replace("+00:00", "Z");
+        assert_eq!(found.iter().map(utc).collect::<Vec<_>>(), [&first, &left].map(utc), "{sentence}");
+        let (_, printed) = cluster.call(&Request { dry_run: true, format: Format::Table, ..asked.clone() }).await;
+        assert!(
+            printed[1].ends_with("\nWithout --dry-run, this command goes on with these.\n"),
+            "{sentence}: {printed:?}"
+        );
+        let (_, printed) = cluster.call(&asked).await;
+        let started = printed.iter().filter(|line| line.contains(r#""type":"started""#)).count();
+        assert_eq!(lines[1]["starts"], started, "{sentence}: the next call does that");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupted_backfill_says_what_continues_it() {
+    let cluster = Cluster::new(json!({}), usual).await;
+    let at = |minutes| Since::Ago(TimeDelta::minutes(minutes));
+    let Request { question, format, .. } = request();
+    for (sentence, from, to) in
+        [("the first process", at(131), at(21)), ("the same times are others now", at(131), at(21))]
+    {
+        let asked = Request { question: question.clone().at(from, to), dry_run: false, format };
+        let (place, clock) = (("default", "c"), &*cluster.world.clock);
+        let stop = cluster.world.pass(Duration::from_secs(70));
+        let (mut print, mut note) = (|_: &PlainText| true, |_: &PlainText| {});
+        let kind = ControllerKind::CronJob;
+        let ended = interruptible(&cluster.client, kind, place, &asked, clock, &mut print, &mut note, stop).await;
+        let error = ended.unwrap_err().to_string();
+        let continues = "--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z continues it";
+        assert!(error.contains(continues), "{sentence}: {error}");
+    }
+    let begun = cluster.backfilled().len();
+    assert!((2..12).contains(&begun), "{begun}");
+    assert!(cluster.call(&request()).await.0.unwrap().is_good);
+    assert_eq!(cluster.backfilled(), names());
 }
 
 #[tokio::test(start_paused = true)]

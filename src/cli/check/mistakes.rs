@@ -59,8 +59,8 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
 }
 
 /// The mistakes in the other fields of a CronJob, and in the annotation that hands it over. `most` is how many Jobs its annotations allow
-/// at a time, also under Forbid.
-pub(super) fn of_rest(object: &Value, most: Option<usize>) -> Vec<Fault> {
+/// at a time, also under Forbid, and `deletes_stuck` is whether they delete one that hangs.
+pub(super) fn of_rest(object: &Value, most: Option<usize>, deletes_stuck: bool) -> Vec<Fault> {
     let spec = &object["spec"];
     let mut faults = Vec::new();
     if let Some(message) = spec["timeZone"].as_str().and_then(misread_zone) {
@@ -86,7 +86,7 @@ pub(super) fn of_rest(object: &Value, most: Option<usize>) -> Vec<Fault> {
             };
             faults.push(Fault::warning(Code::ForbidWithoutDeadline, "spec.concurrencyPolicy", message));
         }
-        if !concurrency::has_deadline(spec) {
+        if !concurrency::has_deadline(spec) && !deletes_stuck {
             let message = match &several {
                 None => {
                     "has no activeDeadlineSeconds, and concurrencyPolicy is Forbid: if it hangs, no later run starts"

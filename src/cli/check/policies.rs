@@ -102,7 +102,7 @@ pub(super) fn of_namespace(object: &Value, restrictions: &Restrictions) -> Vec<F
     unreadable.into_iter().chain(without_effect).collect()
 }
 
-/// A time of `spec.schedule` that the annotation in its place does not have.
+/// A time of `spec.schedule` that the annotation in its place does not have, the first one after today: any before may have passed.
 fn contradicted(policy: &Policy, own: &Schedule, now: DateTime<Utc>) -> Option<String> {
     if !policy.has_lines() {
         return None;
@@ -111,7 +111,8 @@ fn contradicted(policy: &Policy, own: &Schedule, now: DateTime<Utc>) -> Option<S
     let has = |slot: DateTime<Utc>| {
         replaced.nominal(slot - TimeDelta::seconds(1)).next().is_some_and(|nominal| nominal.slot == slot)
     };
-    let runs = std::iter::successors(own.next_after(now), |slot| own.next_after(*slot));
+    let tomorrow = now + TimeDelta::days(1) - TimeDelta::seconds(1);
+    let runs = std::iter::successors(own.next_after(tomorrow), |slot| own.next_after(*slot));
     let only_there = runs.take(COMPARED).find(|slot| !has(*slot))?;
     let time = own.zone().unwrap_or_default().at(only_there).format("%a %F %H:%M");
     Some(format!(

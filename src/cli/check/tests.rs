@@ -320,7 +320,7 @@ fn policies_are_read_as_the_controller_reads_them() {
             "at other times",
             "schedule",
             "0 4 * * *",
-            Some(("warning", "replaces spec.schedule, which also names Sun 2026-11-22 03:00: without this")),
+            Some(("warning", "replaces spec.schedule, which also names Mon 2026-11-23 03:00: without this")),
         ),
         ("at more times", "schedule", "0 3,4 * * *", None),
         (
@@ -475,6 +475,25 @@ fn common_mistakes_are_found_where_they_are() {
             ("a.yaml:7:", "[no-history]"),
         ]
     );
+}
+
+#[test]
+fn job_that_hangs_blocks_a_forbid_only_until_it_is_deleted() {
+    let forbid = "schedule: '0 3 * * *'\n  concurrencyPolicy: Forbid\n  startingDeadlineSeconds: 60";
+    let rows = [
+        ("nothing ends it", None, true),
+        ("a Warning does not end it", Some("1h"), true),
+        ("it is deleted", Some("1h, delete"), false),
+        ("a value that cannot be read deletes nothing", Some("1h, kill"), true),
+    ];
+    for (sentence, value, want) in rows {
+        let annotations =
+            value.map(|value| format!("annotations: {{cronjob-controller.dev/stuck-after: '{value}'}}, "));
+        let plain = cron_job(BATCH, "a", forbid);
+        let text = plain.replace("namespace: shop}", &format!("{}namespace: shop}}", annotations.unwrap_or_default()));
+        let lines: Vec<String> = judged(&text).findings.iter().map(Finding::line).collect();
+        assert_eq!(lines.iter().any(|line| line.ends_with("[no-active-deadline]")), want, "{sentence}: {lines:?}");
+    }
 }
 
 #[test]

@@ -84,6 +84,12 @@ impl Timed {
         self.policies.as_ref()?.policy.as_ref().ok()?.limits().max_concurrent
     }
 
+    /// Whether its annotations delete a Job that hangs where it blocks a run.
+    pub fn deletes_stuck_jobs(&self) -> bool {
+        let policy = self.policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());
+        policy.and_then(|policy| policy.limits().stuck_after).is_some_and(|stuck| stuck.delete)
+    }
+
     /// Whether its deadline has passed whenever a run is due.
     pub fn is_never_due(&self) -> bool {
         is_never_due(&self.schedule, self.deadline)

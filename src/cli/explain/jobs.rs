@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{Case, LATE_AFTER};
+use super::read::Said;
+use super::{Case, LATE_AFTER, MAX_WARNINGS, State};
 use crate::api::batch_v1::{FinishedCondition, Job, WaitsFor};
 use crate::cli::output::stretch;
 
@@ -99,6 +100,20 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// The newest Warnings. One about a Job that a user made says so. That a schedule has no time is said better elsewhere.
+    pub(super) fn warnings(&self, state: State) -> Vec<Said> {
+        let is_known = |said: &&Said| state == State::NeverFires && said.reason == "InvalidSchedule";
+        let told = self.facts.warnings.iter().flatten().filter(|said| !is_known(said));
+        let mut warnings: Vec<Said> = told.take(MAX_WARNINGS).cloned().collect();
+        for warning in warnings.iter_mut().filter(|warning| warning.reason == "UnexpectedJob") {
+            let is_named = |job: &&Arc<Job>| warning.message.ends_with(&format!(": {}", job.name.name));
+            if self.children().find(is_named).is_some_and(|job| job.scheduled_timestamp.is_none()) {
+                warning.message.push_str(" (made by hand)");
+            }
+        }
+        warnings
+    }
+
     /// What starts a Job that exists.
     fn starter(&self) -> &'static str {
         if self.noun() == "Job" { "Job controller" } else { "kubelet" }
@@ -110,6 +125,11 @@ impl<'a> Case<'a> {
         let job = self.running().into_iter().find(is_late)?;
         Some(format!("{} {} {}.", self.noun(), job.name.name, self.doing(job)))
     }
+}
+
+/// The name of a Job, and that it is a backfill's if it is.
+pub(super) fn named(job: &Job) -> String {
+    format!("{}{}", job.name.name, if job.of_backfill { " (of a backfill)" } else { "" })
 }
 
 /// The end of a sentence that says for what a Job waits.

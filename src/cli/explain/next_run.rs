@@ -36,7 +36,7 @@ impl Case<'_> {
         let noun = self.noun();
         let is_alone = !matches!(self.cron_job.spec.concurrency_policy, ConcurrencyPolicy::Allow);
         let all = if is_alone { self.blockers() } else { self.running() };
-        let running = named(all.iter().map(|job| job.name.name.to_string()), NAMED, all.len());
+        let running = named(all.iter().map(|job| super::jobs::named(job)), NAMED, all.len());
         let is_one = all.len() == 1;
         let still = match (all.iter().any(|job| job.is_held()), is_one) {
             (false, true) => "still runs",

@@ -998,6 +998,78 @@ fn further_facts_are_noted() {
 }
 
 #[test]
+fn note_on_the_time_zone_names_what_the_kind_has() {
+    for (kind, want) in [
+        (ControllerKind::CronJob, "No spec.timeZone: it runs"),
+        (ControllerKind::Tutorial, "No TZ= in the schedule: it runs"),
+        (ControllerKind::ApiExample, "No TZ= in the schedule: it runs"),
+    ] {
+        let mut cron_job = CronJob::clone(&cron_job(&json!({"spec": {"timeZone": null}})));
+        cron_job.controller_kind = kind;
+        let facts = Facts::of(Arc::new(cron_job), InCharge::Own, vec![]);
+        let notes = explain(&facts, Zone::UTC, instant(NOW)).notes;
+        assert!(notes.iter().any(|note| note.starts_with(want)), "{kind}: {notes:?}");
+    }
+}
+
+#[test]
+fn jobs_of_a_backfill_and_those_made_by_hand_are_said_to_be() {
+    let mut of_backfill = Job::clone(&job("2026-11-19T02:00:00Z", "cj", None));
+    of_backfill.of_backfill = true;
+    let of_backfill = Arc::new(of_backfill);
+    let plain = job("2026-11-22T02:00:00Z", "cj", None);
+    let lines = |change: &Value, jobs: &[&Arc<Job>]| {
+        explained(change, jobs.iter().map(|job| Arc::clone(job)).collect(), NOW).lines().join("\n")
+    };
+    let limit = json!({
+        "metadata": {"annotations": {"cronjob-controller.dev/max-concurrent": "1"}},
+        "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"},
+    });
+    let rows = [
+        ("it runs", json!({}), &of_backfill, "nightly-29917560, for 3d08h, of a backfill"),
+        (
+            "the next run is beside it",
+            json!({}),
+            &of_backfill,
+            "beside nightly-29917560 (of a backfill) if it still runs",
+        ),
+        ("it blocks a run", limit, &of_backfill, "Job nightly-29917560 (of a backfill) has been running for 3d08h"),
+        ("a regular one", json!({}), &plain, "nightly-29921880, for 8h00m\n"),
+    ];
+    for (sentence, change, job, want) in rows {
+        let lines = lines(&change, &[job]);
+        assert!(lines.contains(want), "{sentence}: {lines}");
+    }
+    let mut by_hand = Job::clone(&plain);
+    (by_hand.name, by_hand.scheduled_timestamp) = (crate::api::ObjectName::new("shop", "once"), None);
+    let never = json!({"spec": {"schedule": "0 0 31 2 *"}});
+    let said = |reason: &str, message: &str| Said {
+        time: instant(NOW),
+        count: 1,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    };
+    let saw =
+        |name: &str| said("UnexpectedJob", &format!("Saw a job that the controller did not create or forgot: {name}"));
+    let text = |change: &Value, warning: Said, job: &Arc<Job>| {
+        let facts = Facts { warnings: Ok(vec![warning]), ..facts(change, vec![Arc::clone(job)]) };
+        explain(&facts, Zone::UTC, instant(NOW)).warnings.first().map(|said| said.message.clone())
+    };
+    let by_hand = Arc::new(by_hand);
+    let rows = [
+        ("made by hand", json!({}), saw("once"), Some("forgot: once (made by hand)")),
+        ("one that is gone", json!({}), saw("twice"), Some("forgot: twice")),
+        ("a schedule without a time", never, said("InvalidSchedule", "less than 1 second"), None),
+        ("a schedule with times", json!({}), said("InvalidSchedule", "less than 1 second"), Some("less than 1 second")),
+    ];
+    for (sentence, change, warning, want) in rows {
+        let found = text(&change, warning, &by_hand);
+        assert_eq!(found.is_some(), want.is_some(), "{sentence}: {found:?}");
+        assert!(found.as_deref().unwrap_or_default().ends_with(want.unwrap_or_default()), "{sentence}: {found:?}");
+    }
+}
+
+#[test]
 fn answer_comes_before_the_details() {
     let thursday = "2026-11-19T02:00:00Z";
     let change = json!({

@@ -72,7 +72,8 @@ impl Explanation {
                 true => "Running",
                 false => "Waiting",
             };
-            fact(name, format!("{}, {}", active.name, active.in_short));
+            let origin = if active.of_backfill { ", of a backfill" } else { "" };
+            fact(name, format!("{}, {}{origin}", active.name, active.in_short));
         }
         let more = self.active.len().saturating_sub(MOST_NAMED);
         if more > 0 {

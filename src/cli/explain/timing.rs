@@ -1,8 +1,9 @@
-//! What `explain` says about the annotations that decide when a CronJob runs.
+//! What `explain` says about the annotations that decide when a CronJob runs, and about its time zone.
 //!
 //! Guarantee: each annotation that has a part in it is named, and each that leaves out a slot before the next run. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Schedule;
 
 use super::{Case, MANY, State};
 use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy, SCHEDULE, SLOT_IN_POD, SPREAD};
@@ -15,6 +16,18 @@ impl Case<'_> {
     pub(super) fn written_schedule(&self) -> &str {
         let lines = self.cron_job.policy().ok().flatten().and_then(Policy::lines);
         lines.unwrap_or_else(|| self.cron_job.spec.recurrence.schedule())
+    }
+
+    /// That it runs in the controller's zone, because it names none.
+    pub(super) fn assumed_zone(&self) -> Option<String> {
+        let cron_job = self.cron_job;
+        let has_zone = cron_job.spec.recurrence.time_zone().is_some() || cron_job.timing(self.local).zone_in_schedule;
+        self.schedule().and_then(Schedule::zone).filter(|_| !has_zone)?;
+        let missing = if cron_job.controller_kind.has_time_zone { "spec.timeZone" } else { "TZ= in the schedule" };
+        Some(format!(
+            "No {missing}: it runs in the controller's time zone, assumed to be {} (--time-zone).",
+            self.local
+        ))
     }
 
     /// A sentence for each annotation that has a part in when it runs, and one for the slots that they leave out.

@@ -120,4 +120,9 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     assert_eq!((&json["cronJobCount"], &json["cronJobs"]), (&json!(3), &json!(null)), "a list elsewhere");
     let other = find_with(&client, &scope, Some("other"), &flags, instant("2026-11-19T10:00:00Z")).await.unwrap();
     assert_eq!(other.lines(), ["Nothing needs attention: 1 CronJob, 1 suspended, frozen or being deleted."]);
+    let none = find_with(&client, &scope, Some("none"), &flags, instant("2026-11-19T10:00:00Z")).await.unwrap();
+    assert_eq!(
+        none.lines(),
+        ["There are no CronJobs. -A looks in all namespaces, and --controller at another kind, such as tutorial."]
+    );
 }

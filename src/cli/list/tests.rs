@@ -86,7 +86,7 @@ fn table_says_what_is_late_and_what_blocks() {
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());
     assert_eq!(got, want);
-    assert_eq!(listing(&[], Zone::UTC, instant(NOW)).lines(), ["There are no CronJobs."]);
+    assert_eq!(listing(&[], Zone::UTC, instant(NOW)).lines(), [crate::cli::output::NO_CRON_JOBS]);
 }
 
 #[test]

@@ -243,7 +243,10 @@ pub(super) struct Resume {
     pub help: bool,
 }
 
-/// The beginning of what `--since` covers.
+/// What [`Since::parse`] reads.
+pub(super) const PAST_TIMES: &str = "yesterday, today, a duration such as 6h, or a time such as 2026-03-28T01:00";
+
+/// A time as a user names one in the past: the beginning of what `--since` covers, or one of the times of `backfill`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Since {
     /// A time, in the zone of each CronJob if it has none.
@@ -255,7 +258,8 @@ pub enum Since {
 }
 
 impl Since {
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads the value of a flag.
+    pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
             "today" => Some(Self::Day(0)),
             "yesterday" => Some(Self::Day(1)),
@@ -338,14 +342,7 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
         faults.add("all-namespaces", "true", "it without a NAME");
     }
     let flags = raw.controller.read(&mut faults);
-    let since = raw.since.as_deref().and_then(|text| {
-        faults.read(
-            "since",
-            text,
-            "yesterday, today, a duration such as 6h, or a time such as 2026-03-28T01:00",
-            Since::parse,
-        )
-    });
+    let since = raw.since.as_deref().and_then(|text| faults.read("since", text, PAST_TIMES, Since::parse));
     let wait = raw.wait.as_deref().and_then(|text| {
         if name.is_none() || raw.since.is_some() {
             faults.add("wait", text, "it with a NAME, and without --since");

@@ -5,8 +5,8 @@
 use apimachinery::names::subdomain_errors;
 use clap::{ArgAction, Parser};
 
-use super::cluster::{ControllerArgs, OutputArgs, Where, scope, target};
-use super::{TIMES, ZONES, cli, given_time, zone_named};
+use super::cluster::{ControllerArgs, OutputArgs, PAST_TIMES, Since, Where, scope, target};
+use super::{ZONES, cli, zone_named};
 use crate::api::ControllerKind;
 use crate::cli::Command;
 use crate::cli::backfill;
@@ -29,7 +29,8 @@ pub(super) struct Backfill {
     #[command(flatten)]
     place: Where,
 
-    /// The first time that may be a slot: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the zone of the CronJob
+    /// The first time that may be a slot: yesterday, today, a duration such as 6h (so long before now), 2026-03-28T01:00:00Z, or
+    /// 2026-03-28 or 2026-03-28T01:00 in the zone of the CronJob
     #[arg(long, value_name = "TIME", verbatim_doc_comment)]
     from: Option<String>,
 
@@ -124,11 +125,11 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
     }
     let ControllerFlags { zone, seed } = raw.controller.read(&mut faults);
     let mut time = |flag: &str, value: Option<&String>| {
-        let none = Given::Instant(chrono::DateTime::default());
+        let none = Since::Day(0);
         if let Some(text) = value {
-            faults.read(flag, text, TIMES, given_time).unwrap_or(none)
+            faults.read(flag, text, PAST_TIMES, Since::parse).unwrap_or(none)
         } else {
-            faults.record::<()>(Err(format!("--{flag} is missing; give {TIMES}")));
+            faults.record::<()>(Err(format!("--{flag} is missing; give {PAST_TIMES}")));
             none
         }
     };
@@ -146,10 +147,10 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
         faults.add("output", "yaml", only);
     }
     faults.into_result()?;
-    // A local time and another are compared where the zone is known.
+    // A local time and another are compared where the zone is known, and times before now where that is.
     let is_later = match (from, to) {
-        (Given::Instant(from), Given::Instant(to)) => from > to,
-        (Given::Local(from), Given::Local(to)) => from > to,
+        (Since::At(Given::Instant(from)), Since::At(Given::Instant(to))) => from > to,
+        (Since::At(Given::Local(from)), Since::At(Given::Local(to))) => from > to,
         _ => false,
     };
     if is_later {

@@ -196,8 +196,8 @@ fn commands_about_the_past_say_which_slots() {
     let Command::Backfill(target, request) = command(&[&args[..], &more].concat()) else { panic!("no backfill") };
     assert_eq!((&*target.name, request.dry_run, request.format), ("a", true, Format::Json));
     let want = Question {
-        from: Given::Local("2026-03-28T00:00:00".parse().unwrap()),
-        to: Given::Local("2026-03-29T01:00:00".parse().unwrap()),
+        from: Since::At(Given::Local("2026-03-28T00:00:00".parse().unwrap())),
+        to: Since::At(Given::Local("2026-03-29T01:00:00".parse().unwrap())),
         zone: zone("Europe/Berlin"),
         seed: "blue".into(),
         max_active: 5,
@@ -205,6 +205,9 @@ fn commands_about_the_past_say_which_slots() {
         rerun: true,
     };
     assert_eq!(request.question, want);
+    let before_now = ["backfill", "a", "--from=yesterday", "--to=2h"];
+    let Command::Backfill(_, request) = command(&before_now) else { panic!("no backfill") };
+    assert_eq!((request.question.from, request.question.to), (Since::Day(1), Since::Ago(TimeDelta::hours(2))));
     assert!(
         matches!(command(&["migrate", "check", "-A"]), Command::MigrateCheck(scope, ..) if scope.namespaces == Namespaces::All)
     );
@@ -253,7 +256,10 @@ fn commands_about_the_past_say_which_slots() {
     );
     let account = "--service-account: jobs is not allowed; use a namespace and a name, as in ns/name";
     assert_eq!(fault(&["migrate", "check", "--service-account=jobs"]), account);
-    assert!(fault(&["backfill", "a", "--to=2026-03-28"]).starts_with("--from is missing; give a time such as"));
+    assert!(
+        fault(&["backfill", "a", "--to=2026-03-28"])
+            .starts_with("--from is missing; give yesterday, today, a duration")
+    );
     let range = ["backfill", "a", "--from=2026-03-29", "--to=2026-03-28"];
     assert_eq!(fault(&range), "--from is later than --to");
     let rest = |flag| fault(&["backfill", "a", "--from=2026-03-28", "--to=2026-03-28", flag]);

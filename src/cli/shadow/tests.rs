@@ -96,6 +96,20 @@ fn why(report: &Value, list: &str) -> Vec<String> {
     entries.map(|entry| format!("{}: {}", entry["name"].as_str().unwrap(), entry["why"].as_str().unwrap())).collect()
 }
 
+#[test]
+fn log_has_no_numbers_of_a_cluster_that_is_not_read_yet() {
+    let refused = || Some("it is away".to_owned());
+    for (sentence, is_synced, trouble, want) in [
+        ("it is being read", false, None, false),
+        ("it cannot be read", false, refused(), true),
+        ("it was read", true, None, true),
+        ("it was read, and is away", true, refused(), true),
+    ] {
+        let progress = Progress { is_synced, trouble, ..Progress::default() };
+        assert_eq!(progress.says_something(), want, "{sentence}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn report_says_that_namespaces_cannot_be_read() {
     let world = world(after_twenty_seconds).await;

@@ -243,6 +243,9 @@ fn lines_report_starts_and_ends() {
     };
     assert_eq!(line(&started, 0, 4), "default/hello: started Job hello-1, 4 ms after its time");
     assert_eq!(line(&started, 90, 90_004), "default/hello: started Job hello-1, 4 ms after its time", "spread");
+    let mut backfilled = objects::Job::clone(&started);
+    backfilled.identity.of_backfill = true;
+    assert_eq!(line(&backfilled, 0, 7_161_000), "default/hello: started Job hello-1, by a backfill");
     assert_eq!(line(&line_job("manual", None, None), 0, 0), "default/started Job manual");
     let complete = line_job("hello-1", Some(0), Some(("Complete", 3)));
     assert_eq!(line_of_end(&started, &complete).unwrap(), "default/hello: Job hello-1 succeeded after 3s");

@@ -66,6 +66,19 @@ async fn backfill_obeys_the_limit_and_leaves_the_place_of_a_regular_run_free() {
     }
 }
 
+/// A Job of a slot and one made by hand have ended, and the history keeps both.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_have_ended_take_no_place_of_a_backfill() {
+    let cluster = Cluster::limited(1, json!({"successfulJobsHistoryLimit": 20}), short).await;
+    cluster.make_by_hand().await;
+    cluster.world.pass(Duration::from_secs(20)).await;
+    assert!(cluster.world.children().await.len() >= 2);
+    let (answer, printed) = cluster.call(&slots(11, 1)).await;
+    assert!(answer.unwrap().is_good);
+    assert!(!printed.iter().any(|line| line.contains(r#""type":"waiting""#)), "{printed:?}");
+    assert_eq!(cluster.backfilled(), names()[..3]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn backfill_waits_for_a_job_made_by_hand_and_says_so() {
     let cluster = Cluster::limited(1, json!({}), long_by_hand).await;

@@ -299,16 +299,27 @@ fn cron_jobs_without_past_slots_are_refused() {
 }
 
 #[test]
-fn local_times_are_in_the_zone_of_the_cron_job() {
-    let local = |text: &str| Given::Local(text.parse().unwrap());
-    let asked = |from, to| {
-        let Question { zone, seed, max_active, again, rerun, .. } = question();
-        Question { from, to, zone, seed, max_active, again, rerun }
-    };
+fn times_are_in_the_zone_of_the_cron_job_or_before_now() {
+    let now = instant("2026-03-29T10:00:00.750Z");
+    let local = |text: &str| Since::At(Given::Local(text.parse().unwrap()));
+    let at = |text: &str| Since::At(Given::Instant(instant(text)));
+    let ago = |minutes| Since::Ago(TimeDelta::minutes(minutes));
+    let later = Err("--from is later than --to".to_owned());
+    let rows = [
+        (
+            "a local time and another",
+            local("2026-03-28T00:00:00"),
+            at("2026-03-29T01:00:00Z"),
+            Ok(("2026-03-27T23:00:00Z", "2026-03-29T01:00:00Z")),
+        ),
+        ("a local time after another", local("2026-03-29T04:00:00"), at("2026-03-29T01:00:00Z"), later.clone()),
+        ("whole seconds before now", ago(120), ago(110), Ok(("2026-03-29T08:00:00Z", "2026-03-29T08:10:00Z"))),
+        ("the other way round", ago(110), ago(120), later),
+        ("local days", Since::Day(1), Since::Day(0), Ok(("2026-03-27T23:00:00Z", "2026-03-28T23:00:00Z"))),
+    ];
     let berlin = Zone::load("Europe/Berlin", Zone::UTC).unwrap();
-    let to = Given::Instant(instant("2026-03-29T01:00:00Z"));
-    let found = asked(local("2026-03-28T00:00:00"), to).in_zone(berlin).unwrap();
-    assert_eq!((found.from, found.to), (instant("2026-03-27T23:00:00Z"), instant("2026-03-29T01:00:00Z")));
-    let later = asked(local("2026-03-29T04:00:00"), to).in_zone(berlin);
-    assert_eq!(later.unwrap_err(), "--from is later than --to");
+    for (sentence, from, to, want) in rows {
+        let found = question().at(from, to).in_zone(berlin, now).map(|found| (found.from, found.to));
+        assert_eq!(found, want.map(|(from, to)| (instant(from), instant(to))), "{sentence}");
+    }
 }

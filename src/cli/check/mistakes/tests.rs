@@ -102,7 +102,7 @@ fn common_mistakes_of_a_spec_are_found_at_their_fields() {
         ),
     ];
     for (spec, want) in rows {
-        let found = of_rest(&json!({ "spec": spec }), None);
+        let found = of_rest(&json!({ "spec": spec }), None, false);
         let found: Vec<(Code, &str)> = found.iter().map(|fault| (fault.code, fault.field.as_str())).collect();
         assert_eq!(found, want, "{spec}");
     }
@@ -116,7 +116,7 @@ fn forbid_beside_a_greater_limit_is_no_forbid() {
         (Some(1), "is Forbid, without", "if it hangs"),
         (Some(2), "has no effect, because cronjob-controller.dev/max-concurrent is 2", "if so many hang"),
     ] {
-        let found = of_rest(&object, most);
+        let found = of_rest(&object, most, false);
         let [first, second] = found.as_slice() else { panic!("{most:?}: {found:?}") };
         assert!(first.message.starts_with(deadline) && second.message.contains(hang), "{most:?}: {found:?}");
     }
@@ -125,7 +125,7 @@ fn forbid_beside_a_greater_limit_is_no_forbid() {
 #[test]
 fn a_wrong_value_that_hands_over_nothing_is_found() {
     for (value, is_found) in [("true", false), ("false", false), ("yes", true), ("", true)] {
-        let found = of_rest(&json!({ "metadata": { "annotations": { MANAGED_ANNOTATION: value } } }), None);
+        let found = of_rest(&json!({ "metadata": { "annotations": { MANAGED_ANNOTATION: value } } }), None, false);
         let want = is_found.then_some((Code::UnknownPolicy, "metadata.annotations[cronjob-controller.dev/managed]"));
         assert_eq!(found.first().map(|fault| (fault.code, fault.field.as_str())), want, "{value:?}");
     }
@@ -143,7 +143,7 @@ fn time_zone_that_is_not_what_its_name_says_to_most_is_found() {
         ("HST", None),
         ("Europe/Berlin", None),
     ] {
-        let found = of_rest(&json!({ "spec": { "timeZone": zone } }), None);
+        let found = of_rest(&json!({ "spec": { "timeZone": zone } }), None, false);
         let messages: Vec<&str> = found.iter().map(|fault| fault.message.as_str()).collect();
         assert_eq!(messages.len(), usize::from(want.is_some()), "{zone}: {messages:?}");
         assert!(want.is_none_or(|want| messages[0].contains(want)), "{zone}: {messages:?}");
