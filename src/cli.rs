@@ -136,6 +136,25 @@ pub enum CliError {
     Runtime(std::io::Error),
 }
 
+/// The next runs of the CronJobs in files.
+#[cfg(feature = "dev")]
+fn next_of_files(
+    (paths, namespace, question, format): (&[PathBuf], &str, &next::cron_jobs::Question, Format),
+    screen: Option<Screen>,
+    clock: &dyn Clock,
+) -> Result<Answer, CliError> {
+    let check::sources::Read { sources, left_out, mut unreadable } = check::sources::read(paths, false)?;
+    let (answer, errors) = next::manifests::next_of(&sources, namespace, question, clock.now());
+    unreadable.extend(errors);
+    output::note(&PlainText::lines(left_out.lines("next")));
+    if sources.is_empty() && unreadable.is_empty() {
+        unreadable.extend(paths.first().map(|path| crate::dev::manifests::ManifestError::NoManifest(path.clone())));
+    }
+    output::note(&PlainText::lines(unreadable.iter().map(ToString::to_string)));
+    let text = answer.as_ref().map(|answer| fitting(answer, format, screen)).unwrap_or_default();
+    Ok(Answer { text, is_good: unreadable.is_empty() && answer.is_some_and(|answer| answer.is_good()) })
+}
+
 /// Runs a command. What a command says before it ends goes to `print`, which returns false if that cannot be written. `screen` is the
 /// terminal that shows the answer, if one does.
 ///
@@ -154,17 +173,7 @@ pub fn run(
         }
         #[cfg(feature = "dev")]
         Command::NextOf(paths, namespace, question, format) => {
-            let check::sources::Read { sources, left_out, mut unreadable } = check::sources::read(paths, false)?;
-            let (answer, errors) = next::manifests::next_of(&sources, namespace, question, clock.now());
-            unreadable.extend(errors);
-            output::note(&PlainText::lines(left_out.lines("next")));
-            if sources.is_empty() && unreadable.is_empty() {
-                unreadable
-                    .extend(paths.first().map(|path| crate::dev::manifests::ManifestError::NoManifest(path.clone())));
-            }
-            output::note(&PlainText::lines(unreadable.iter().map(ToString::to_string)));
-            let text = answer.as_ref().map(|answer| fitting(answer, *format, screen)).unwrap_or_default();
-            Ok(Answer { text, is_good: unreadable.is_empty() && answer.is_some_and(|answer| answer.is_good()) })
+            next_of_files((paths, namespace, question, *format), screen, clock)
         }
         Command::NextIn(target, question, format) => {
             let flags = ControllerFlags { zone: question.zone, seed: Arc::clone(&question.seed) };

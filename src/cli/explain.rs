@@ -34,7 +34,7 @@ use super::restrictions::Freeze;
 use super::unfinished::Unfinished;
 #[cfg(feature = "ui")]
 use crate::api::ObjectName;
-use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job, WaitsFor};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyError;
 use crate::cli::next::cron_jobs::never_due;
@@ -183,9 +183,9 @@ pub(crate) struct Active {
     /// The patch of the template because of which it waits.
     #[serde(skip)]
     patch: Option<&'static str>,
-    /// Whether it runs, as far as is known, and since when, or what it waits for.
+    /// What it waits for, if it does not run.
     #[serde(skip)]
-    runs: bool,
+    waits_for: Option<WaitsFor>,
     #[serde(skip)]
     doing: String,
     #[serde(skip)]
@@ -269,7 +269,7 @@ impl<'a> Case<'a> {
             deleting: job.deleting,
             patch: self.patch_of_template(job),
             of_backfill: job.of_backfill,
-            runs: job.waits_for().is_none(),
+            waits_for: job.waits_for(),
             doing: self.doing(job),
             in_short: self.doing_in_short(job),
         };
@@ -304,11 +304,8 @@ impl<'a> Case<'a> {
             passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
             lets_end: remedy::lets_end(self.frees_stuck() && !self.replaces()),
-            starts_when_gone: free
-                .filter(|_| matches!(state, State::Blocked | State::RunStuck))
-                .map(|_| self.too_many()),
-            is_left_alone: controller == InCharge::InTree
-                && self.facts.lease.as_ref().is_some_and(|lease| !lease.is_in_tree()),
+            starts_when_gone: free.filter(|_| state == by_schedule).map(|_| self.too_many()),
+            is_left_alone: self.is_left_alone(),
             headline: self.headline(state),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
@@ -316,6 +313,12 @@ impl<'a> Case<'a> {
             now: self.now,
             shell: Shell::default(),
         }
+    }
+
+    /// Whether it is left to the in-tree controller, of which no lease shows that it runs.
+    fn is_left_alone(&self) -> bool {
+        let lease = self.facts.lease.as_ref();
+        self.facts.in_charge == InCharge::InTree && lease.is_some_and(|lease| !lease.is_in_tree())
     }
 
     /// The name of the Job that a sync would create now, whether or not another object has it.

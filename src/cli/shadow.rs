@@ -147,13 +147,11 @@ async fn watch(config: ShadowConfig, mut live: Option<Live>, stop: CancellationT
     let mut show = |progress: &Progress| {
         if let Some(live) = &mut live {
             live(&PlainText::lines([progress.line()]));
-        } else {
-            if progress.says_something() {
-                if looks % LOGGED == 0 {
-                    progress.log();
-                }
-                looks += 1;
+        } else if progress.says_something() {
+            if looks % LOGGED == 0 {
+                progress.log();
             }
+            looks += 1;
         }
     };
     let (report, is_good) = shadow.run(lasts, &stop, &mut show).await?;

@@ -8,7 +8,7 @@ use schedule::Evaluation;
 use schedule::missed::newest_starts;
 
 use super::read::Said;
-use super::{Case, InCharge, LATE_AFTER, MANY, State};
+use super::{Case, LATE_AFTER, MANY, State};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::cli::output::{count, stretch};
 use crate::controller::plan::{Skip, Verdict};
@@ -158,7 +158,7 @@ impl Case<'_> {
         let why = match (lease, refused) {
             (Some(lease), _) if lease.is_expired(self.now) => lease.state(self.now),
             (_, Some(refusal)) => format!("the API server refuses the {noun}: {refusal}"),
-            (Some(lease), None) if self.facts.in_charge == InCharge::InTree && !lease.is_in_tree() => {
+            (Some(_), None) if self.is_left_alone() => {
                 format!("{PROGRAM} runs only what is handed over, and no lease shows that the in-tree controller runs")
             }
             (Some(lease), None) => {

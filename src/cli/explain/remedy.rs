@@ -122,6 +122,16 @@ impl Explanation {
             State::NeverFires if self.passes_deadline => edit(NO_TIME_TO_START),
             State::NeverFires => edit("It runs when its schedule has a time."),
             State::BadTemplate => edit("It runs when its template can become a Job."),
+            State::NameTaken | State::NotStarted | State::Overdue | State::Missed => {
+                self.of_a_late_run(&noun, &place, &format!("{program} migrate handover {place} {name}"))
+            }
+        })?;
+        Some(Remedy { what, command: format!("{command}{flags}") })
+    }
+
+    /// What ends a state in which a run has not started, or shows what does. `handover` hands the CronJob over.
+    fn of_a_late_run(&self, noun: &str, place: &str, handover: &str) -> Option<(String, String)> {
+        match self.state {
             State::NameTaken => {
                 let taken = self.wanted.as_deref().map(shell_word)?;
                 Some((
@@ -136,16 +146,16 @@ impl Explanation {
             }
             State::Overdue if self.is_left_alone => {
                 let what = format!("{PROGRAM} runs it once it is handed over, if the in-tree controller does not run.");
-                Some((what, format!("{program} migrate handover {place} {name}")))
+                Some((what, handover.to_owned()))
             }
-            State::Overdue => Some(self.why_overdue(&place)),
-            State::Missed if self.abandoned_lease.is_some() => Some(self.why_overdue(&place)),
+            State::Overdue => Some(self.why_overdue(place)),
+            State::Missed if self.abandoned_lease.is_some() => Some(self.why_overdue(place)),
             State::Missed => {
-                let (_, command) = self.why_overdue(&place);
+                let (_, command) = self.why_overdue(place);
                 Some(("The next run starts as usual. See what kept the last ones from starting.".to_owned(), command))
             }
-        })?;
-        Some(Remedy { what, command: format!("{command}{flags}") })
+            _ => None,
+        }
     }
 
     /// What ends a state that the oldest running Job causes, if to delete that does not: its template keeps each from running, or it is
@@ -183,8 +193,8 @@ impl Explanation {
             return Some(format!("{logs}{flags}"));
         }
         // One that waits has no Pods.
-        let runs = self.active.iter().find(|active| active.runs).map(|active| &active.name);
-        let waits = |job: &String| self.active.iter().any(|active| active.name == *job && !active.runs);
+        let runs = self.active.iter().find(|active| active.waits_for.is_none()).map(|active| &active.name);
+        let waits = |job: &String| self.active.iter().any(|active| active.name == *job && active.waits_for.is_some());
         let last = || self.last_run.as_ref().filter(|run| run.exists && !waits(&run.job)).map(|run| &run.job);
         let job = self.last_failed_job.as_ref().or(runs).or_else(last)?;
         let of = shell_word(&format!("{}/{job}", self.noun.to_ascii_lowercase()));

@@ -67,7 +67,7 @@ impl Explanation {
             fact("Last success", format!("{}, {} ago", time.format(MOMENT), stretch(self.now - time.to_utc())));
         }
         for active in self.active.iter().take(MOST_NAMED) {
-            let name = match active.runs {
+            let name = match active.waits_for.is_none() {
                 _ if active.deleting => "Deleting",
                 true => "Running",
                 false => "Waiting",

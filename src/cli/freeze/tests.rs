@@ -569,7 +569,7 @@ fn paused_cron_job_has_no_run_that_a_freeze_holds() {
         not_known: Vec::new(),
     };
     let nothing = "Nothing starts without a freeze either: a (paused).".to_owned();
-    assert_eq!(frozen(vec![held("a", 0, Some("paused"))]).lines(true)[1..], [nothing.clone()]);
+    assert_eq!(&frozen(vec![held("a", 0, Some("paused"))]).lines(true)[1..], std::slice::from_ref(&nothing));
     let lines = frozen(vec![held("a", 0, Some("paused")), held("b", 3, None)]).lines(true);
     let want = ["Of 2 CronJobs, these runs would be frozen:".to_owned(), "  b: 3 runs".to_owned(), nothing];
     assert_eq!(lines[1..], want);

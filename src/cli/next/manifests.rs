@@ -43,9 +43,10 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
                     continue;
                 }
             };
-            let lose = |lost| format!("{lost}; kubectl loses a part here without a word: of two equal keys, the first");
-            let lost = lost.iter().map(|lost| ManifestError::Object { place: place.clone(), problem: lose(lost) });
-            found.unreadable.extend(lost);
+            found.unreadable.extend(lost.iter().map(|what| {
+                let problem = format!("{what}; kubectl loses a part here without a word: of two equal keys, the first");
+                ManifestError::Object { place: place.clone(), problem }
+            }));
             let of_list = |(field, problem)| ManifestError::Field { place: place.clone(), field, problem };
             found.unreadable.extend(list_fault.map(of_list));
             for (of, object) in objects {

@@ -57,10 +57,10 @@ fn what_is_counted_is_what_is_selected() {
 /// A link has each of them, the menu and the tiles name it.
 #[test]
 fn filters_of_the_page_are_those_of_the_server() {
-    let line =
+    let found =
         |text: &'static str, begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin)).unwrap();
-    let link = line(include_str!("../assets/state.js"), "state: oneOf(");
-    let tiles = line(include_str!("../assets/app.js"), "const TILES");
+    let link = found(include_str!("../assets/state.js"), "state: oneOf(");
+    let tiles = found(include_str!("../assets/app.js"), "const TILES");
     let menu = include_str!("../assets/words.js");
     for (name, _) in STATES {
         assert!(link.contains(&format!("'{name}'")), "a link with {name}: {link}");

@@ -58,7 +58,10 @@ impl Kustomizations {
         // One that is a template cannot be read; each file that it names may be a patch.
         if let Some(text) = text.as_ref().filter(|text| text.contains("{{")) {
             let words = text.split(|c: char| c.is_whitespace() || "\"',[]{}".contains(c));
-            let files = words.filter(|word| word.ends_with(".yaml") || word.ends_with(".yml"));
+            let files = words.filter(|word| {
+                let extension = Path::new(word).extension();
+                extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
+            });
             for file in files {
                 self.owners.entry(located(&directory.join(file))).or_default().insert(directory.to_owned());
             }
