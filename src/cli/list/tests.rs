@@ -181,8 +181,7 @@ fn table_on_a_terminal_fits_it_and_has_the_worst_last() {
         assert_eq!(&lines[at + 1..at + 3], ["  due for 8h00m", ""], "{width}: {lines:#?}");
         let failing = lines.iter().position(|line| line.contains("failing")).unwrap();
         assert!(
-            lines[failing + 1]
-                .starts_with("  no success since its creation 20d22h ago (21 slots, 1 failed run still known)"),
+            lines[failing + 1].starts_with("  no success since its creation 20d22h ago (21 slots"),
             "{width}: {lines:#?}"
         );
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
