@@ -216,13 +216,14 @@ pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
 #[cfg(feature = "dev")]
 pub fn judge(cron_job: &Arc<CronJob>, jobs: Vec<Arc<Job>>, local: Zone, now: DateTime<Utc>) -> Condition {
     let facts = Facts::of(Arc::clone(cron_job), InCharge::Own, jobs);
-    let state = explain(&facts, local, now).state;
+    let told = explain(&facts, local, now);
+    let (state, is_held) = (told.state, told.next_run.is_some() && told.next_start().is_none());
     let tone = match state.urgency() {
         Urgency::Fine => Tone::Fine,
         Urgency::Stopped => Tone::Stopped,
         _ => Tone::Bad,
     };
-    Condition { rank: state.urgency() as u8, label: state.label(), tone, is_held: state.is_held() }
+    Condition { rank: state.urgency() as u8, label: state.label(), tone, is_held }
 }
 
 /// A CronJob that is being explained.

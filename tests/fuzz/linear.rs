@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apimachinery::steps;
 use chrono::{DateTime, Utc};
-use cronjob_controller::api::batch_v1::{CronJob, Job};
+use cronjob_controller::api::batch_v1::{CronJob, Job, SlotsEdited};
 use cronjob_controller::api::{Interner, Object};
 use cronjob_controller::cli::check::{CheckFormat, Rules, Source, check};
 use cronjob_controller::cli::cluster::Known;
@@ -74,7 +74,7 @@ pub fn reports(input: &[u8]) {
         lease: None,
         leases_unread: None,
         namespace_unread: None,
-        edited: Default::default(),
+        edited: SlotsEdited::default(),
     };
     let (cron_job, question) = (
         Arc::clone(&facts.cron_job),

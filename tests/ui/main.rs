@@ -350,6 +350,43 @@ fn axe() -> Option<String> {
     found
 }
 
+/// The serious findings of the checker on what is shown.
+fn barriers(browser: &Browser, axe: &str, place: &str) -> Vec<String> {
+    browser.run(&format!("{axe}; done(true)"));
+    let found = browser.run(
+        "axe.run(document, {resultTypes: ['violations']}).then((all) => done(all.violations.map((one) => \
+         [one.impact, one.id, one.nodes[0].html.slice(0, 200), one.nodes[0].failureSummary])))",
+    );
+    let serious = found.as_array().unwrap().iter().filter(|one| one[0] == "serious" || one[0] == "critical");
+    serious.map(|one| format!("{place}: {one}")).collect()
+}
+
+/// What is shown of a cluster without a controller: the banner, and the report of a shadow.
+#[tokio::test(flavor = "multi_thread")]
+async fn page_of_a_cluster_without_a_controller_has_no_serious_barriers() {
+    let Some(axe) = browser::exists().then(axe).flatten() else { return };
+    let served = large(3).await;
+    let violations = tokio::task::spawn_blocking(move || {
+        let directory = tempfile::tempdir().unwrap();
+        let report = directory.path().join("report.json");
+        let (report, kubeconfig) = (report.to_str().unwrap(), served.kubeconfig());
+        let mut shadow = std::process::Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
+        let args = ["shadow", "--for=1s", "--report", report, "-A", "--kubeconfig", kubeconfig.to_str().unwrap()];
+        assert!(shadow.args(args).output().unwrap().status.code().is_some_and(|code| code < 2));
+        let site = Site::ui(&["--kubeconfig", kubeconfig.to_str().unwrap(), "-A", "--shadow", report]);
+        let browser = Browser::open();
+        browser.goto(&site.link);
+        browser.wait_for_text("No controller has a Lease");
+        let mut violations = barriers(&browser, &axe, "no Lease");
+        browser.goto(&site.at("?view=shadow"));
+        browser.wait_for("the shadow", "document.querySelector('.view-shadow, .last-night')");
+        violations.extend(barriers(&browser, &axe, "shadow"));
+        violations
+    });
+    let violations = violations.await.unwrap();
+    assert!(violations.is_empty(), "{violations:#?}");
+}
+
 #[test]
 fn page_has_no_serious_barriers() {
     let Some(axe) = browser::exists().then(axe).flatten() else { return };
@@ -363,6 +400,7 @@ fn page_has_no_serious_barriers() {
         ("?view=night", ".minutes li"),
         ("?group=image", ".groups button"),
         ("?cj=default/nightly-report", ".detail .code"),
+        ("?view=heat&zone=Etc/UTC&day=2027-05-03&minute=2027-05-03T09:00:00Z", ".minute-list"),
         ("?q=zzz", ".empty"),
         ("?view=timeline&q=zzz", ".empty"),
         ("?zone=%2B01:00", ".error"),
@@ -375,17 +413,16 @@ fn page_has_no_serious_barriers() {
         for (query, part) in views {
             browser.goto(&site.at(query));
             browser.wait_for(part, &format!("document.querySelector('{part}')"));
-            browser.run(&format!("{axe}; done(true)"));
-            let found = browser.run(
-                "axe.run(document, {resultTypes: ['violations']}).then((all) => done(all.violations.map((one) => \
-                 [one.impact, one.id, one.nodes[0].html.slice(0, 200), one.nodes[0].failureSummary])))",
-            );
-            let serious = found.as_array().unwrap().iter().filter(|one| one[0] == "serious" || one[0] == "critical");
-            violations.extend(serious.map(|one| format!("{scheme} {width} {query}: {one}")));
+            violations.extend(barriers(&browser, &axe, &format!("{scheme} {width} {query}")));
             // Nothing is wider than the window but what scrolls by itself.
             let overflow = browser.eval("document.documentElement.scrollWidth - innerWidth");
             assert!(overflow.as_i64().unwrap() <= 0, "{scheme} {width} {query}: {overflow} pixels too wide");
         }
+        browser.goto(&site.at(""));
+        browser.wait_for("rows", "document.querySelector('.rows .row')");
+        browser.press(&["?"]);
+        browser.wait_for("the help", "document.querySelector('.help')");
+        violations.extend(barriers(&browser, &axe, &format!("{scheme} {width} help")));
     }
     assert!(violations.is_empty(), "{violations:#?}");
 }

@@ -46,6 +46,8 @@ fn page_stands_still_and_says_so_within_five_seconds_of_a_lost_connection() {
     assert!(took < Duration::from_secs(8), "{took:?}");
     println!("the lost connection was said after {took:?}");
     assert_eq!(browser.eval("document.querySelector('.live').innerText"), "not live");
+    let violations = crate::axe().map(|axe| crate::barriers(&browser, &axe, "outage")).unwrap_or_default();
+    assert!(violations.is_empty(), "{violations:#?}");
     let frozen = "document.querySelector('.rows .cell.next').innerText";
     let before = browser.eval(frozen);
     std::thread::sleep(Duration::from_secs(3));
@@ -81,6 +83,8 @@ fn cluster_that_cannot_be_read_is_not_shown_as_an_empty_one() {
             "[document.querySelectorAll('.tile').length, document.body.innerText.includes('No CronJob matches')]",
         );
         assert_eq!(found, json!([0, false]), "{word}");
+        let violations = crate::axe().map(|axe| crate::barriers(&browser, &axe, word)).unwrap_or_default();
+        assert!(violations.is_empty(), "{violations:#?}");
     }
     drop(cluster);
 }
@@ -133,6 +137,14 @@ fn tiles_filters_and_menu_count_the_same_and_what_they_select() {
         "failing and blocked ones",
         "document.querySelector('.rows .row.blocked') && document.querySelector('.rows .row.failed')",
     );
+    for state in ["growing", "frozen"] {
+        browser.goto(&site.at(&format!("?state={state}")));
+        browser.wait_for(
+            "its tile, which is pressed",
+            &format!("document.querySelector('.tile[data-state={state}]')?.ariaPressed === 'true'"),
+        );
+        assert!(!browser.text().contains("The link has"), "{state} is left out");
+    }
     for state in ["stuck", "blocked", "failed", "never"] {
         browser.goto(&site.at(&format!("?state={state}")));
         let same = format!(
@@ -146,6 +158,44 @@ fn tiles_filters_and_menu_count_the_same_and_what_they_select() {
     browser.click(".tile[data-state=stuck]");
     browser.wait_for("what cannot run", &format!("{NAMES}.join() === 'never-at-all'"));
     assert!(browser.url().contains("state=stuck"), "{}", browser.url());
+}
+
+/// Of a Namespace that is frozen, in files.
+#[test]
+fn frozen_namespace_is_named_counted_and_marked() {
+    if !browser::exists() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "shop", "annotations": {
+            "cronjob-controller.dev/not-before": "2099-12-24T00:00:00Z", "cronjob-controller.dev/reason": "release week",
+        }},
+    });
+    let mut held = [cron_job("orders", &json!({}), &json!({})), cron_job("stock", &json!({}), &json!({}))];
+    for cron_job in &mut held {
+        cron_job["metadata"]["namespace"] = "shop".into();
+    }
+    let stopped = cron_job("stopped", &json!({"suspend": true}), &json!({}));
+    let free = cron_job("free", &json!({}), &json!({"cronjob-controller.dev/spread": "30m"}));
+    let [orders, stock] = held;
+    let file = write(directory.path(), &[namespace, orders, stock, stopped, free]);
+    let site = Site::ui(&["-f", &file]);
+    let browser = Browser::open();
+    browser.goto(&site.link);
+    browser.wait_for("the freeze", "/Namespace shop is frozen, \"release week\", until Thu 2099-12-24 .*It holds 2 CronJobs\\./.test(document.querySelector('.freezes')?.innerText)");
+    browser.click(".freezes button");
+    browser.wait_for("those that are frozen", &format!("{NAMES}.join() === 'orders,stock'"));
+    assert!(browser.url().contains("state=frozen"), "{}", browser.url());
+    let counts = "['frozen', 'stopped'].map((state) => /\\((\\d+)\\)/.exec(document.querySelector(`option[value=${state}]`).innerText)[1]).join()";
+    browser.goto(&site.at("?group=namespace"));
+    browser.wait_for("a mark in its group", "[...document.querySelectorAll('.groups button')].some((one) => one.innerText.includes('shop') && one.querySelector('.state.frozen'))");
+    browser.wait_for("the tile", "document.querySelector('.tile[data-state=frozen] b')?.innerText === '2'");
+    assert_eq!(browser.eval(counts), "2,1");
+    // The next run of one with a timing policy starts, though a file does not say when it was edited.
+    browser.wait_for("what the next run does", "[...document.querySelectorAll('.rows .row')].some((row) => row.innerText.includes('free') && row.querySelector('.cell.next span[title^=\"starts Job free-\"]'))");
+    browser.assert_quiet(&site.link);
 }
 
 #[test]
@@ -173,7 +223,7 @@ fn keys_work_from_the_first_moment_and_runs_are_in_every_row() {
     browser
         .eval("document.querySelector('.cell-of.failed.job').dispatchEvent(new MouseEvent('click', {bubbles: true}))");
     browser.wait_for("the Job", "document.querySelector('.detail tr.chosen')?.innerText.includes('send-reminders-')");
-    browser.wait_for("since when", "/(No success for|No success yet)/.test(document.querySelector('.why')?.innerText) && document.querySelector('.why').innerText.includes('exit code')");
+    browser.wait_for("since when", "/No success (for|since its creation)/.test(document.querySelector('.why')?.innerText) && document.querySelector('.why').innerText.includes('exit code')");
     browser.wait_for("its log", "document.querySelector('.why .logs')?.innerText.includes('kubectl logs -n default')");
     browser.press(&["l"]);
     browser.wait_for(

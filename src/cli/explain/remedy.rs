@@ -72,14 +72,12 @@ impl Explanation {
         let [namespace, name] = [&self.namespace, &self.name].map(|word| shell_word(word));
         let place = format!("-n {namespace}");
         let noun = self.noun.to_ascii_lowercase();
-        let active = self.active.first().map(|active| shell_word(&active.name));
         let edit = |what: &str| Some((what.to_owned(), format!("kubectl edit {} {place} {name}", self.resource)));
         // It gives each Job a name of its own.
         let run = |what: &str| {
             let command = format!("{program} trigger {place} {name}");
             Some((what.to_owned(), command)).filter(|_| self.resource == "cronjob")
         };
-        let end = |what: &str| Some((what.to_owned(), format!("kubectl delete {noun} {place} {}", active.as_ref()?)));
         let of_job = self.of_the_job(&noun, &place, &name);
         let takeback = || {
             let what = "A controller runs it once it is taken back.".to_owned();
@@ -94,19 +92,7 @@ impl Explanation {
             State::Frozen => {
                 Some(("It goes on when its namespace is thawed.".to_owned(), format!("{program} thaw {place}")))
             }
-            State::Blocked | State::RunStuck if self.starts_when_gone == Some(1) => {
-                end("The run that is due starts when that Job is gone.")
-            }
-            State::Blocked | State::RunStuck if self.starts_when_gone.is_some() => {
-                let jobs = self.active.iter().take(self.starts_when_gone.unwrap_or_default());
-                let jobs: Vec<_> = jobs.map(|job| shell_word(&job.name)).collect();
-                let what = format!("The run that is due starts when these {} Jobs are gone.", jobs.len());
-                Some((what, format!("kubectl delete {noun} {place} {}", jobs.join(" "))))
-            }
-            State::Blocked | State::RunStuck => {
-                let what = "No run that is due starts when that Job is gone. See what it does.".to_owned();
-                Some((what, format!("kubectl describe {noun} {place} {}", active.as_ref()?)))
-            }
+            State::Blocked | State::RunStuck => self.frees(&noun, &place),
             State::NoController => takeback(),
             State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
             State::Paused => run("It goes on when a run succeeds. Once the cause is mended, start one now."),
@@ -156,6 +142,23 @@ impl Explanation {
             }
             _ => None,
         }
+    }
+
+    /// What lets the run start that running Jobs block: as many of them have to be gone as are too many.
+    fn frees(&self, noun: &str, place: &str) -> Option<(String, String)> {
+        let Some(number) = self.starts_when_gone else {
+            let oldest = shell_word(&self.active.first()?.name);
+            let what = "No run that is due starts when that Job is gone. See what it does.".to_owned();
+            return Some((what, format!("kubectl describe {noun} {place} {oldest}")));
+        };
+        let jobs: Vec<_> = self.active.iter().take(number).map(|job| shell_word(&job.name)).collect();
+        let gone = match jobs.len() {
+            0 => return None,
+            1 => "that Job is gone".to_owned(),
+            number => format!("these {number} Jobs are gone"),
+        };
+        let what = format!("The run that is due starts when {gone}.");
+        Some((what, format!("kubectl delete {noun} {place} {}", jobs.join(" "))))
     }
 
     /// What ends a state that the oldest running Job causes, if to delete that does not: its template keeps each from running, or it is

@@ -1113,6 +1113,36 @@ fn answer_comes_before_the_details() {
     assert_eq!(yaml, json);
 }
 
+#[test]
+fn remedy_of_a_blocked_run_names_as_many_jobs_as_have_to_end() {
+    let (thursday, friday) = ("2026-11-19T02:00:00Z", "2026-11-20T02:00:00Z");
+    let names = [thursday, friday].map(name_of);
+    let limit = |limit: &str| json!({"metadata": {"annotations": {"cronjob-controller.dev/max-concurrent": limit}}});
+    let two = format!("kubectl delete job -n shop {} {}", names[0], names[1]);
+    let rows = [
+        ("one place, and two Jobs", limit("1"), "The run that is due starts when these 2 Jobs are gone.", two.clone()),
+        (
+            "two places, and two Jobs",
+            limit("2"),
+            "The run that is due starts when that Job is gone.",
+            format!("kubectl delete job -n shop {}", names[0]),
+        ),
+        (
+            "Forbid, and two Jobs",
+            json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [active(thursday), active(friday)]}}),
+            "The run that is due starts when these 2 Jobs are gone.",
+            two,
+        ),
+    ];
+    for (sentence, change, what, command) in rows {
+        let change = merged(change, &json!({"status": {"lastScheduleTime": friday}}));
+        let jobs = vec![job(thursday, "cj", None), job(friday, "cj", None)];
+        let told = explain(&facts(&change, jobs), Zone::UTC, instant(NOW));
+        let remedy = told.remedy("p", "").unwrap();
+        assert_eq!((told.state, remedy.what.as_str(), remedy.command), (State::Blocked, what, command), "{sentence}");
+    }
+}
+
 /// Creates an object, and then its status, which a create leaves out.
 pub(in crate::cli) async fn post(client: &kube::Client, collection: &str, object: &Value) {
     let send = |method: &str, path: String, object: &Value| {

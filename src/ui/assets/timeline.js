@@ -35,6 +35,9 @@ function grouped(marks, gap) {
   return groups;
 }
 
+// A sign for each fate of a slot without a Job, so that they can be told without colour.
+const FATES = { skipped: '○', missed: '!', suspended: '‖', frozen: '❄', due: '›', waits: '~', unknown: '?' };
+
 function Marks({ line, from, to, zone, at }) {
   const share = (time) => (100 * time) / (to - from);
   const x = (time) => `${share(time - from).toFixed(3)}%`;
@@ -62,9 +65,9 @@ function Marks({ line, from, to, zone, at }) {
         <rect x=${x(group.from)} y="9" height="8" rx="2" style=${{ width: `max(4px, ${share(group.to - group.from).toFixed(3)}%)` }} />
         ${group.run === 'failed' && html`<text x=${x(group.from)} y="18" dx="-4">✖</text>`}</g>`;
     }
-    const width = `max(7px, ${share(group.to - group.from).toFixed(3)}%)`;
     return html`<g class=${`slot ${group.fate}`}><title>${`${what}${REASONS[group.reason] && REASONS[group.reason] !== group.fate ? ` (${REASONS[group.reason]})` : ''}, ${when(group)}: ${group.why}`}</title>
-      <rect x=${x(group.from)} y="25" height="7" rx=${['skipped', 'suspended', 'frozen'].includes(group.fate) ? 0 : 3.5} style=${{ width, transform: group.count === 1 ? 'translateX(-3.5px)' : '' }} /></g>`;
+      ${group.count > 1 && html`<line x1=${x(group.from)} x2=${x(group.to)} y1="34" y2="34" />`}
+      <text x=${x(group.from)} y="32" text-anchor=${group.count > 1 ? 'start' : 'middle'}>${FATES[group.fate]}</text></g>`;
   });
   const expected = line.expected.map((group) => ({ from: Date.parse(group.from), to: Date.parse(group.to) })).map((group) => html`
     <g class="expected"><title>${`expected, ${moment(group.from, zone)}${group.to > group.from ? ` to ${moment(group.to, zone)}` : ''}`}</title>
@@ -106,7 +109,7 @@ export function Timeline({ state, change, version }) {
       <button type="button" onClick=${() => move(0.5)} aria-label="Later">▶</button>
       <button type="button" aria-pressed=${!state.at} onClick=${() => change({ at: '' })}>Now</button>
       <span class="legend"><i class="key succeeded"></i>succeeded <i class="key failed">✖</i>failed <i class="key running"></i>running <i class="key manual"></i>manual or backfill
-        <i class="key skipped"></i>skipped, suspended or frozen <i class="key gone"></i>Job is gone <i class="key missed"></i>missed, due or waits <i class="key unknown"></i>not known <i class="key expected"></i>expected</span>
+        <i class="key gone"></i>Job is gone <i class="key expected"></i>expected ${Object.entries(FATES).map(([fate, sign]) => html`<i class=${`key ${fate}`}>${sign}</i>${fate === 'unknown' ? 'not known' : fate} `)}</span>
     </div>
     <${VirtualList} path="timeline" params=${{ ...selection(state), from: iso(from), to: iso(to) }} version=${version} height=${38} chunk=${20} label="Timeline" place=${JSON.stringify(selection(state))} isOpen=${!!state.cj}
       header=${html`<${Axis} from=${from} to=${to} zone=${state.zone} />`} render=${render} onOpen=${(line) => change({ cj: `${line.namespace}/${line.name}` })} />
