@@ -282,7 +282,7 @@ impl State {
         if let Some((kind, code, number)) = self.refusal(replica, call, sim) {
             self.struck(kind);
             let (reason, message) =
-                wording(code, kind == F::CreateRefused && (sim.scenario.seed + number / 2) % 2 == 0);
+                wording(code, kind == F::CreateRefused && (sim.scenario.seed + number / 2).is_multiple_of(2));
             (fate.is_committed, fate.reply) = (false, Reply::Refused(code, reason, message));
         }
         fate
