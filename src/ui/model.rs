@@ -359,8 +359,8 @@ impl Board {
             known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
         let stats = CronJobStats::open(cron_job, &children, now);
         let (held, refusal) = (held(&told), Refusal::of(&told, &known.facts));
-        let starts = told.next_start().is_some();
-        let next = told.next_run.filter(|_| held.is_none() && starts).map(|run| {
+        let will_start = told.next_start().is_some();
+        let next = told.next_run.filter(|_| held.is_none() && will_start).map(|run| {
             let due = run.time.to_utc();
             Next { due, slot: cron_job.nominal(due), effect: run.effect }
         });
