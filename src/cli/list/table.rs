@@ -53,7 +53,7 @@ pub(super) fn on_screen(
     let row = |((urgency, line), since): ((Option<Urgency>, String), Vec<String>)| {
         std::iter::once(line).chain(since).map(move |line| in_tone(tone(urgency), line)).collect::<Vec<_>>()
     };
-    let lines = tones.zip(fitted(rows, shown, screen.width)).zip(since).flat_map(row);
+    let lines = tones.zip(fitted(rows, &shown, screen.width)).zip(since).flat_map(row);
     let legend = wrapped(LEGEND, screen.width);
     let words = |texts: &[String]| texts.iter().flat_map(|text| folded(&plain(text), screen.width)).collect::<Vec<_>>();
     let gap = (!banners.is_empty()).then(String::new);
@@ -104,16 +104,16 @@ fn without_end(mut row: Row) -> Row {
 }
 
 /// The lines, from the heading to the worst row.
-fn fitted(rows: Vec<Row>, shown: Vec<usize>, most: usize) -> Vec<String> {
+fn fitted(rows: Vec<Row>, shown: &[usize], most: usize) -> Vec<String> {
     let mut rows: Vec<Row> = rows.into_iter().chain([COLUMNS.map(str::to_owned)]).map(without_end).collect();
     rows.reverse();
-    if width(&rows, &shown) > most {
+    if width(&rows, shown) > most {
         for row in rows.iter_mut().skip(1) {
             let long = row[RUNS].chars().count().saturating_sub(SHORT_STRIP);
             row[RUNS] = row[RUNS].chars().skip(long).collect();
         }
     }
-    let excess = width(&rows, &shown).saturating_sub(most);
+    let excess = width(&rows, shown).saturating_sub(most);
     let name = widest(&rows, NAME).saturating_sub(excess);
     for row in &mut rows {
         row[NAME] = cut_inside(&row[NAME], name);
