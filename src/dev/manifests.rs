@@ -29,7 +29,7 @@ use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send, send_and_tell};
 use crate::api::{ControllerKind, crd};
 use crate::terminal::path_text;
 pub(crate) use documents::{Content, Document, Place, documents};
-pub(crate) use yaml::YamlError;
+pub(crate) use yaml::{TWICE, YamlError};
 
 /// The annotation in which `kubectl apply` stores what it applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -44,7 +44,10 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
                 }
             };
             found.unreadable.extend(lost.iter().map(|what| {
-                let problem = format!("{what}; kubectl loses a part here without a word: of two equal keys, the first");
+                if !what.problem.ends_with(manifests::TWICE) {
+                    return what.of(&place);
+                }
+                let problem = format!("{what}; as for kubectl, the last one counts");
                 ManifestError::Object { place: place.clone(), problem }
             }));
             let of_list = |(field, problem)| ManifestError::Field { place: place.clone(), field, problem };

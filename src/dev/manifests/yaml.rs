@@ -96,7 +96,7 @@ pub(super) fn too_deep() -> String {
 }
 
 /// The end of what [`twice`] says.
-pub(super) const TWICE: &str = "occurs twice in the same mapping";
+pub(crate) const TWICE: &str = "occurs twice in the same mapping";
 
 /// The problem of a key that occurs twice.
 pub(super) fn twice(key: &str) -> String {

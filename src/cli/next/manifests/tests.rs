@@ -154,7 +154,9 @@ fn what_is_wrong_with_a_cron_job_is_said_as_check_says_it() {
         (
             "a key twice",
             &twice,
-            &["line 12 column 3: the key \"schedule\" occurs twice in the same mapping; kubectl loses a part here"],
+            &[
+                "line 12 column 3: the key \"schedule\" occurs twice in the same mapping; as for kubectl, the last one counts",
+            ],
         ),
         ("a template", "a: {{ x }}\n{{ .Values.a }}\n", &["the file is a template of Helm, so read what it renders"]),
     ];
