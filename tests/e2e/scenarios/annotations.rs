@@ -311,7 +311,7 @@ pub async fn published(world: Arc<World>) -> String {
                 .unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
             let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-            rows.any(|row| row == ["published", name, next, failed]).then_some(())
+            rows.any(|row| row.starts_with(&["published", name, next, failed])).then_some(())
         })
         .await;
     };
