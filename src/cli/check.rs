@@ -158,6 +158,13 @@ impl Fault {
         Self { code, severity: Severity::Error, field: field.into(), message: message.into() }
     }
 
+    /// With its line and its field.
+    fn in_words(&self, document: &Document, of: &manifests::Place) -> String {
+        let line = Lines::of(document).line_of(&of.field(&self.field));
+        let field = if self.field.is_empty() { String::new() } else { format!("{}: ", self.field) };
+        format!("line {line}: {field}{}", self.message)
+    }
+
     fn warning(code: Code, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, field, message) }
     }
@@ -229,14 +236,13 @@ pub(super) fn faults_of(
     kind: ControllerKind,
     object: &Value,
 ) -> Vec<String> {
-    let lines = Lines::of(document);
     let errors = Served::new().judge(kind, object).into_iter().filter(|fault| fault.severity == Severity::Error);
-    let text = |fault: Fault| {
-        let line = lines.line_of(&of.field(&fault.field));
-        let field = if fault.field.is_empty() { String::new() } else { format!("{}: ", fault.field) };
-        format!("line {line}: {field}{}", fault.message)
-    };
-    errors.map(text).collect()
+    errors.map(|fault| fault.in_words(document, of)).collect()
+}
+
+/// What is wrong with the kind of an object, with its line and its field.
+pub(super) fn fault_of_kind(document: &Document, of: &manifests::Place, object: &Value) -> Option<String> {
+    manifest::kind_of(object).err().map(|fault| fault.in_words(document, of))
 }
 
 /// The start of the day.

@@ -396,7 +396,7 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
 }
 
 /// Which kind is probably meant by that of an object, as `check` says it, with the wrong field.
-pub(crate) fn meant(object: &Value) -> Option<(&'static str, String)> {
+fn meant(object: &Value) -> Option<(&'static str, String)> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     near_kinds::judge(text("apiVersion"), text("kind"))
 }

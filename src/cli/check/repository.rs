@@ -83,6 +83,7 @@ impl LeftOut {
 
     /// A line for each command that renders something for `reader`, a subcommand.
     pub(crate) fn lines(&self, reader: &str) -> impl Iterator<Item = String> {
+        let verb = if reader == "check" { "check" } else { "read" };
         self.unrendered.iter().map(move |Unrendered { tool, files, command }| {
             let (one, several) = tool.noun();
             let what = match files.len() {
@@ -92,13 +93,11 @@ impl LeftOut {
             let first = files.first().map_or("", String::as_str);
             match command {
                 Some(command) => {
-                    format!(
-                        "{first}: {what} not read alone; to {reader} the result: {command} | {PROGRAM} {reader} -f -"
-                    )
+                    format!("{first}: {what} not read alone; to {verb} the result: {command} | {PROGRAM} {reader} -f -")
                 }
-                None => format!(
-                    "{first}: {what} not read alone; render it, and {reader} the result: {PROGRAM} {reader} -f -"
-                ),
+                None => {
+                    format!("{first}: {what} not read alone; render it, and {verb} the result: {PROGRAM} {reader} -f -")
+                }
             }
         })
     }

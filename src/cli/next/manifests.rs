@@ -54,7 +54,12 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
             found.unreadable.extend(list_fault.map(of_list));
             for (of, object) in objects {
                 match read(object.clone(), namespace, seed) {
-                    Ok(None) => found.unreadable.extend(nearly_a_cron_job(&object, &place)),
+                    Ok(None) => {
+                        let fault = check::fault_of_kind(&document, &of, &object);
+                        found
+                            .unreadable
+                            .extend(fault.map(|problem| ManifestError::Object { place: place.clone(), problem }));
+                    }
                     Ok(Some((cron_job, in_charge))) => found.cron_jobs.push((object, cron_job, in_charge)),
                     Err(problem) => {
                         let faults = check::faults_of(&document, &of, kind_of(&object).unwrap_or_default(), &object);
@@ -133,13 +138,6 @@ fn kind_of(object: &Value) -> Option<ControllerKind> {
         object["kind"] == kind.parent.kind && object["apiVersion"] == kind.parent.api_version().as_str()
     };
     ControllerKind::ALL.into_iter().find(is_meant)
-}
-
-/// That an object was probably meant as a CronJob.
-fn nearly_a_cron_job(object: &Value, place: &Position) -> Option<ManifestError> {
-    let is_meant = |problem: &str| ControllerKind::ALL.iter().any(|kind| problem.contains(kind.parent.kind));
-    let (field, problem) = manifests::meant(object).filter(|(_, problem)| is_meant(problem))?;
-    Some(ManifestError::Field { place: place.clone(), field, problem })
 }
 
 /// The CronJob in an object as this controller would see it, with the defaults of the API server, and whether it is handed over

@@ -88,7 +88,8 @@ impl History<'_> {
         }
         let restriction = facts.cron_job.restriction().filter(|restriction| restriction.frozen_since().is_none());
         let is_thawed = restriction.and_then(|restriction| restriction.not_before()).is_some_and(|end| slot < end);
-        if is_thawed && self.traces.frozen_at.is_some_and(|seen| due < seen) {
+        let is_frozen_later = |seen| due < seen && !self.traces.has_begun_between(due, seen);
+        if is_thawed && self.traces.frozen_at.is_some_and(is_frozen_later) {
             return (
                 Fate::Unknown,
                 None,

@@ -183,6 +183,13 @@ impl<'a> Traces<'a> {
         started.saturating_sub(self.ends.partition_point(|end| *end < slot))
     }
 
+    /// Whether a run of a slot is known that began after a time, and before another.
+    pub fn has_begun_between(&self, after: DateTime<Utc>, before: DateTime<Utc>) -> bool {
+        steps::add(1);
+        let first = self.runs.partition_point(|(created, ..)| *created <= after);
+        self.runs.get(first).is_some_and(|(created, ..)| *created < before)
+    }
+
     /// Whether an Event says that a slot missed its deadline.
     pub fn says_missed(&self, slot: DateTime<Utc>) -> bool {
         steps::add(1);

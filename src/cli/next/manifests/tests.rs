@@ -144,7 +144,7 @@ fn what_is_wrong_with_a_cron_job_is_said_as_check_says_it() {
         (
             "a kind in other letters",
             &BACKUP.replace("CronJob", "Cronjob"),
-            &["kind: there is no Cronjob in batch/v1; did you mean CronJob"],
+            &["line 2: kind: there is no Cronjob in batch/v1; did you mean CronJob"],
         ),
         (
             "another group",
