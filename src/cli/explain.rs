@@ -69,6 +69,7 @@ pub struct Explanation {
     pub(crate) summary: String,
     /// The answer alone.
     #[serde(skip)]
+    #[cfg_attr(not(feature = "ui"), allow(dead_code, reason = "the page shows it"))]
     pub(crate) why: String,
     /// Who runs it.
     #[serde(skip)]

@@ -78,6 +78,7 @@ impl Restrictions {
     }
 
     /// That Namespaces are frozen at `now`, in the order of their names.
+    #[cfg(feature = "dev")]
     pub(super) fn freezes(&self, zone: Zone, now: DateTime<Utc>) -> Vec<String> {
         let frozen = self.by_name.iter().filter_map(|(name, restriction)| {
             let (until, why) = (moment(zone, restriction.frozen_until(now)?), why(restriction.reason.as_deref()));

@@ -4,7 +4,7 @@
 //! client-go's `util/workqueue/default_rate_limiters.go`, where all failures of a key have one maximum delay. Failures with
 //! different maximum delays are counted apart, so many that wait for seconds never make the first of another kind wait for
 //! minutes. If the kinds alternate, the key still waits ever longer, because no failure resets a count. A failure with a maximum delay
-//! of its own is not the key's fault, and someone may be mending its cause: from [`PATIENCE`] on, each of its delays is only an eighth
+//! of its own is not the key's fault, and someone may be mending its cause: from `PATIENCE` on, each of its delays is only an eighth
 //! longer than the one before.
 //!
 //! client-go's default limiter also has a token bucket of ten a second with a burst of a hundred for all keys together. After
