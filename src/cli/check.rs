@@ -20,6 +20,7 @@ pub mod repository;
 pub mod sources;
 mod times;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -158,13 +159,6 @@ impl Fault {
         Self { code, severity: Severity::Error, field: field.into(), message: message.into() }
     }
 
-    /// With its line and its field.
-    fn in_words(&self, document: &Document, of: &manifests::Place) -> String {
-        let line = Lines::of(document).line_of(&of.field(&self.field));
-        let field = if self.field.is_empty() { String::new() } else { format!("{}: ", self.field) };
-        format!("line {line}: {field}{}", self.message)
-    }
-
     fn warning(code: Code, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, field, message) }
     }
@@ -229,20 +223,36 @@ pub fn check_by(sources: &[Source], policies: &AdmissionPolicies, rules: &Rules,
     checker.into_report()
 }
 
-/// What an API server finds wrong with an object of a kind with a schedule, each with its line and its field.
-pub(super) fn faults_of(
-    document: &Document,
-    of: &manifests::Place,
-    kind: ControllerKind,
-    object: &Value,
-) -> Vec<String> {
-    let errors = Served::new().judge(kind, object).into_iter().filter(|fault| fault.severity == Severity::Error);
-    errors.map(|fault| fault.in_words(document, of)).collect()
+/// What is wrong with objects of a document, each with its line and its field. Lines and definitions are read once, when one is wrong.
+pub(super) struct Wrong<'a> {
+    document: &'a Document,
+    lines: OnceCell<Lines<'a>>,
+    served: OnceCell<Served>,
 }
 
-/// What is wrong with the kind of an object, with its line and its field.
-pub(super) fn fault_of_kind(document: &Document, of: &manifests::Place, object: &Value) -> Option<String> {
-    manifest::kind_of(object).err().map(|fault| fault.in_words(document, of))
+impl<'a> Wrong<'a> {
+    pub(super) fn in_document(document: &'a Document) -> Self {
+        Self { document, lines: OnceCell::new(), served: OnceCell::new() }
+    }
+
+    /// What an API server finds wrong with an object of a kind with a schedule.
+    pub(super) fn of_object(&self, of: &manifests::Place, kind: ControllerKind, object: &Value) -> Vec<String> {
+        let served = self.served.get_or_init(Served::new);
+        let errors = served.judge(kind, object).into_iter().filter(|fault| fault.severity == Severity::Error);
+        errors.map(|fault| self.in_words(of, &fault)).collect()
+    }
+
+    /// What is wrong with the kind of an object.
+    pub(super) fn of_kind(&self, of: &manifests::Place, object: &Value) -> Option<String> {
+        manifest::kind_of(object).err().map(|fault| self.in_words(of, &fault))
+    }
+
+    fn in_words(&self, of: &manifests::Place, fault: &Fault) -> String {
+        let lines = self.lines.get_or_init(|| Lines::of(self.document));
+        let line = lines.line_of(&of.field(&fault.field));
+        let field = if fault.field.is_empty() { String::new() } else { format!("{}: ", fault.field) };
+        format!("line {line}: {field}{}", fault.message)
+    }
 }
 
 /// The start of the day.

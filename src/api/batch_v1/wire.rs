@@ -103,41 +103,23 @@ struct Manager<'a> {
 impl Manager<'_> {
     /// Whether it owns a field of the spec that decides which slots there are. One whose fields cannot be read might.
     fn owns_slots(&self) -> bool {
-        #[derive(serde::Deserialize)]
-        struct Fields {
-            #[serde(default, rename = "f:spec")]
-            spec: SpecFields,
-        }
-        #[derive(Default, serde::Deserialize)]
-        struct SpecFields {
-            #[serde(default, rename = "f:schedule")]
-            schedule: Option<IgnoredAny>,
-            #[serde(default, rename = "f:timeZone")]
-            time_zone: Option<IgnoredAny>,
-            #[serde(default, rename = "f:suspend")]
-            suspend: Option<IgnoredAny>,
-        }
-        let owns = |fields: Fields| {
-            let SpecFields { schedule, time_zone, suspend } = fields.spec;
-            schedule.or(time_zone).or(suspend).is_some()
-        };
-        self.fields.is_none_or(|fields| serde_json::from_str(fields.get()).map_or(true, owns))
+        self.owned_spec()
+            .is_none_or(|SpecFields { schedule, time_zone, suspend }| schedule.or(time_zone).or(suspend).is_some())
     }
 
     /// Whether it owns `spec.suspend`. One whose fields cannot be read might.
     fn owns_suspend(&self) -> bool {
+        self.owned_spec().is_none_or(|spec| spec.suspend.is_some())
+    }
+
+    /// What it owns of the spec; `None` if its fields cannot be read.
+    fn owned_spec(&self) -> Option<SpecFields> {
         #[derive(serde::Deserialize)]
         struct Fields {
             #[serde(default, rename = "f:spec")]
             spec: SpecFields,
         }
-        #[derive(Default, serde::Deserialize)]
-        struct SpecFields {
-            #[serde(default, rename = "f:suspend")]
-            suspend: Option<IgnoredAny>,
-        }
-        let owns = |fields: Fields| fields.spec.suspend.is_some();
-        self.fields.is_none_or(|fields| serde_json::from_str(fields.get()).map_or(true, owns))
+        serde_json::from_str(self.fields?.get()).ok().map(|fields: Fields| fields.spec)
     }
 
     fn owns_annotation(&self, annotation: &str) -> bool {
@@ -149,6 +131,17 @@ impl Manager<'_> {
         let fields = self.fields.and_then(|fields| serde_json::from_str::<Fields>(fields.get()).ok());
         fields.is_some_and(|fields| fields.metadata.annotations.contains_key(&format!("f:{annotation}")))
     }
+}
+
+/// The fields of the spec that decide which slots there are, as far as a writer owns them.
+#[derive(Default, serde::Deserialize)]
+struct SpecFields {
+    #[serde(default, rename = "f:schedule")]
+    schedule: Option<IgnoredAny>,
+    #[serde(default, rename = "f:timeZone")]
+    time_zone: Option<IgnoredAny>,
+    #[serde(default, rename = "f:suspend")]
+    suspend: Option<IgnoredAny>,
 }
 
 /// The annotations of which an entry of `managedFields` says that a writer owns them.

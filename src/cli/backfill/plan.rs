@@ -163,18 +163,8 @@ pub(super) fn plan(
     }
     let zone = schedule.zone().unwrap_or(question.zone);
     let evidence = Evidence::new(cron_job, jobs, record);
-    let mut plan = BackfillPlan {
-        kind: cron_job.controller_kind.parent.kind,
-        namespace: cron_job.name.namespace.to_string(),
-        name: cron_job.name.name.to_string(),
-        from: zone.at(question.from),
-        to: zone.at(question.to),
-        decided_until: zone.at(decided),
-        starts: 0,
-        slots: Vec::new(),
-        is_cut: schedule.next_after(until).is_some_and(|next| next <= question.to),
-        chosen: Vec::new(),
-    };
+    let is_cut = schedule.next_after(until).is_some_and(|next| next <= question.to);
+    let mut plan = BackfillPlan::new(cron_job, zone, (question.from, question.to), decided, is_cut);
     for slot in due {
         let (known, why, failed) = evidence.judge(slot);
         let starts = match known {
@@ -204,18 +194,7 @@ pub(super) fn rest(
 ) -> BackfillPlan {
     let zone = cron_job.schedule(question.zone).and_then(schedule::Schedule::zone).unwrap_or(question.zone);
     let evidence = Evidence::new(cron_job, jobs, record);
-    let mut plan = BackfillPlan {
-        kind: cron_job.controller_kind.parent.kind,
-        namespace: cron_job.name.namespace.to_string(),
-        name: cron_job.name.name.to_string(),
-        from: zone.at(current.from),
-        to: zone.at(current.to),
-        decided_until: zone.at(current.to),
-        starts: 0,
-        slots: Vec::new(),
-        is_cut: false,
-        chosen: Vec::new(),
-    };
+    let mut plan = BackfillPlan::new(cron_job, zone, (current.from, current.to), current.to, false);
     if let Some(begun) = current.begun {
         let row = match evidence.judge(begun.slot) {
             (known @ (Known::HasJob | Known::NameTaken), why, _) => (known, false, why),
@@ -342,6 +321,28 @@ fn loses_jobs(cron_job: &CronJob) -> bool {
 }
 
 impl BackfillPlan {
+    /// One without slots.
+    fn new(
+        cron_job: &CronJob,
+        zone: Zone,
+        (from, to): (DateTime<Utc>, DateTime<Utc>),
+        decided_until: DateTime<Utc>,
+        is_cut: bool,
+    ) -> Self {
+        Self {
+            kind: cron_job.controller_kind.parent.kind,
+            namespace: cron_job.name.namespace.to_string(),
+            name: cron_job.name.name.to_string(),
+            from: zone.at(from),
+            to: zone.at(to),
+            decided_until: zone.at(decided_until),
+            starts: 0,
+            slots: Vec::new(),
+            is_cut,
+            chosen: Vec::new(),
+        }
+    }
+
     fn add(&mut self, zone: Zone, slot: DateTime<Utc>, (known, starts, why): (Known, bool, &'static str)) {
         self.chosen.extend(starts.then_some(slot));
         self.starts = self.chosen.len();

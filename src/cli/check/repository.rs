@@ -328,10 +328,10 @@ fn is_of_ytt(text: &str) -> bool {
 /// Whether another tool replaces something in the name, the namespace or the schedule of a kind with a schedule. Either the whole text is
 /// one word such as `$NAME`, `#{NAME}#`, `__NAME__`, `<NAME>` or `((name))`, or it has `{{`, `${`, `[[` or `<%` anywhere. None of them may.
 fn has_placeholder(text: &str) -> bool {
-    const BEGINS: [&str; 9] = ["$", "#{", "__", "((", "<", "[[", "%", "@@", "{"];
+    const BEGINS: [&str; 8] = ["$", "#{", "__", "((", "<", "[[", "%", "@@"];
     const ANYWHERE: [&str; 5] = ["{{", "${", "[[", "<%", "{%"];
     let is_word = |text: &str| {
-        BEGINS.iter().any(|begin| text.starts_with(begin))
+        (text.starts_with('{') || BEGINS.iter().any(|begin| text.starts_with(begin)))
             && text.contains(|c: char| c.is_ascii_alphabetic())
             && !text.contains(|c: char| c.is_whitespace() || c == '*' || c == ',')
     };
@@ -340,8 +340,9 @@ fn has_placeholder(text: &str) -> bool {
         let fields = [&object["metadata"]["name"], &object["metadata"]["namespace"], &object["spec"]["schedule"]];
         fields.into_iter().any(|value| value.as_str().is_some_and(is_text))
     };
-    // Most texts have none, and are not parsed for this.
-    BEGINS.iter().any(|begin| text.contains(begin)) && scheduled(text).iter().any(is_replaced)
+    // Most texts have none, and are not parsed for this. A text that begins with a brace is in quotes.
+    let may_have = || BEGINS.iter().chain(&["{{", "\"{", "'{"]).any(|begin| text.contains(begin));
+    may_have() && scheduled(text).iter().any(is_replaced)
 }
 
 /// The objects of a kind with a schedule.

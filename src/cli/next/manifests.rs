@@ -12,7 +12,7 @@ use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object};
-use crate::cli::check::{self, Source, repository};
+use crate::cli::check::{Source, Wrong, repository};
 use crate::cli::explain::InCharge;
 use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests::{self, Content, ManifestError, Position, documents};
@@ -52,17 +52,18 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
             }));
             let of_list = |(field, problem)| ManifestError::Field { place: place.clone(), field, problem };
             found.unreadable.extend(list_fault.map(of_list));
+            let wrong = Wrong::in_document(&document);
             for (of, object) in objects {
                 match read(object.clone(), namespace, seed) {
                     Ok(None) => {
-                        let fault = check::fault_of_kind(&document, &of, &object);
+                        let fault = wrong.of_kind(&of, &object);
                         found
                             .unreadable
                             .extend(fault.map(|problem| ManifestError::Object { place: place.clone(), problem }));
                     }
                     Ok(Some((cron_job, in_charge))) => found.cron_jobs.push((object, cron_job, in_charge)),
                     Err(problem) => {
-                        let faults = check::faults_of(&document, &of, kind_of(&object).unwrap_or_default(), &object);
+                        let faults = wrong.of_object(&of, kind_of(&object).unwrap_or_default(), &object);
                         let faults = if faults.is_empty() { vec![format!("the CronJob: {problem}")] } else { faults };
                         let error = |problem| ManifestError::Object { place: place.clone(), problem };
                         found.unreadable.extend(faults.into_iter().map(error));
