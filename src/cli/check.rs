@@ -26,6 +26,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use apimachinery::field::REQUIRED;
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
 use serde::Serialize;
@@ -42,7 +43,8 @@ use admission::{AdmissionPolicies, Judge};
 pub use code::Code;
 use lines::Lines;
 use load::Load;
-use manifest::{Kind, Served};
+use manifest::Kind;
+pub(super) use manifest::Served;
 use rendered::{RenderError, Rendered};
 use repository::LeftOut;
 
@@ -223,23 +225,26 @@ pub fn check_by(sources: &[Source], policies: &AdmissionPolicies, rules: &Rules,
     checker.into_report()
 }
 
-/// What is wrong with objects of a document, each with its line and its field. Lines and definitions are read once, when one is wrong.
+/// What is wrong with objects of a document, each with its line and its field. The lines are read once, when one is wrong.
 pub(super) struct Wrong<'a> {
     document: &'a Document,
     lines: OnceCell<Lines<'a>>,
-    served: OnceCell<Served>,
+    served: &'a Served,
 }
 
 impl<'a> Wrong<'a> {
-    pub(super) fn in_document(document: &'a Document) -> Self {
-        Self { document, lines: OnceCell::new(), served: OnceCell::new() }
+    pub(super) fn in_document(document: &'a Document, served: &'a Served) -> Self {
+        Self { document, lines: OnceCell::new(), served }
     }
 
-    /// What an API server finds wrong with an object of a kind with a schedule.
-    pub(super) fn of_object(&self, of: &manifests::Place, kind: ControllerKind, object: &Value) -> Vec<String> {
-        let served = self.served.get_or_init(Served::new);
-        let errors = served.judge(kind, object).into_iter().filter(|fault| fault.severity == Severity::Error);
-        errors.map(|fault| self.in_words(of, &fault)).collect()
+    /// What an API server finds wrong with an object of a kind with a schedule, and whether a run may depend on that: on a field that is
+    /// wrong, and not only missing, outside the Job template.
+    pub(super) fn of_object(&self, of: &manifests::Place, kind: ControllerKind, object: &Value) -> (Vec<String>, bool) {
+        let mut errors = self.served.judge(kind, object);
+        errors.retain(|fault| fault.severity == Severity::Error);
+        let is_of_runs =
+            |fault: &Fault| !fault.message.starts_with(REQUIRED) && !fault.field.starts_with("spec.jobTemplate");
+        (errors.iter().map(|fault| self.in_words(of, fault)).collect(), errors.iter().any(is_of_runs))
     }
 
     /// What is wrong with the kind of an object.

@@ -72,9 +72,12 @@ pub fn forbidden_field(field: impl Into<String>, detail: &str) -> FieldError {
     FieldError { kind: FieldErrorKind::Forbidden, field: field.into(), body: format!("Forbidden: {detail}") }
 }
 
+/// How the error for a missing field begins.
+pub const REQUIRED: &str = "Required value";
+
 /// The error for a missing field. Matches `field.Required`.
 pub fn required_field(field: impl Into<String>, detail: &str) -> FieldError {
-    let body = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
+    let body = if detail.is_empty() { REQUIRED.to_owned() } else { format!("{REQUIRED}: {detail}") };
     FieldError { kind: FieldErrorKind::Required, field: field.into(), body }
 }
 

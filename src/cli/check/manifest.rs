@@ -79,7 +79,7 @@ fn is_scheduled_job(api_version: &str, kind: &str, object: &Value) -> bool {
 }
 
 /// The kinds of an API server, and those with a schedule that this program defines.
-pub(super) struct Served(Vec<Resource>);
+pub(in crate::cli) struct Served(Vec<Resource>);
 
 impl Served {
     /// Reads the definitions.
@@ -98,7 +98,7 @@ impl Served {
     }
 
     /// All errors that an API server would report for a new object of that kind.
-    pub fn judge(&self, controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
+    pub(super) fn judge(&self, controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
         let is_meant = |resource: &&Resource| {
             resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
         };
@@ -108,7 +108,7 @@ impl Served {
     }
 
     /// All errors of a configuration of webhooks; of other kinds without a schedule nothing is said.
-    pub fn judge_webhooks(&self, object: &Value) -> Vec<Fault> {
+    pub(super) fn judge_webhooks(&self, object: &Value) -> Vec<Fault> {
         let is_meant = |resource: &&Resource| resource.kind.ends_with("WebhookConfiguration");
         self.resource_of(object).filter(is_meant).map(|resource| Self::judge_as(resource, object)).unwrap_or_default()
     }

@@ -1,6 +1,7 @@
 //! The next runs of the CronJobs in manifests.
 //!
-//! Guarantees: a CronJob is read as the controller reads it. What cannot be read is named, and hides nothing else. Pure.
+//! Guarantees: a CronJob is read as the controller reads it. What cannot be read, and what an API server refuses outside the Job template,
+//! is named, and hides nothing else. Pure.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object};
-use crate::cli::check::{Source, Wrong, repository};
+use crate::cli::check::{Served, Source, Wrong, repository};
 use crate::cli::explain::InCharge;
 use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests::{self, Content, ManifestError, Position, documents};
@@ -22,14 +23,14 @@ use crate::options::PROGRAM;
 pub(crate) struct Found {
     /// Each as this controller would see it, with its object and whether it is handed over.
     pub cron_jobs: Vec<(Value, CronJob, InCharge)>,
-    /// A document or a CronJob that cannot be read, or what kubectl loses of a document, each.
+    /// A document or a CronJob that cannot be read or would be refused, or what kubectl loses of a document, each.
     pub unreadable: Vec<ManifestError>,
 }
 
 /// Reads the CronJobs in the texts; objects of other kinds are passed over, and what cannot be read hides nothing else. `namespace` is
 /// that of objects without one, and `seed` the controller's `--spread-seed`.
 pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Found {
-    let mut found = Found { cron_jobs: Vec::new(), unreadable: Vec::new() };
+    let (mut found, served) = (Found { cron_jobs: Vec::new(), unreadable: Vec::new() }, Served::new());
     for source in sources {
         let template = repository::template(source);
         for (index, document) in documents(&source.text).into_iter().enumerate() {
@@ -52,22 +53,22 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
             }));
             let of_list = |(field, problem)| ManifestError::Field { place: place.clone(), field, problem };
             found.unreadable.extend(list_fault.map(of_list));
-            let wrong = Wrong::in_document(&document);
+            let wrong = Wrong::in_document(&document, &served);
+            let error = |problem| ManifestError::Object { place: place.clone(), problem };
             for (of, object) in objects {
+                let Some(kind) = kind_of(&object) else {
+                    found.unreadable.extend(wrong.of_kind(&of, &object).map(error));
+                    continue;
+                };
+                let (faults, is_refused) = wrong.of_object(&of, kind, &object);
                 match read(object.clone(), namespace, seed) {
-                    Ok(None) => {
-                        let fault = wrong.of_kind(&of, &object);
-                        found
-                            .unreadable
-                            .extend(fault.map(|problem| ManifestError::Object { place: place.clone(), problem }));
+                    Ok(Some((cron_job, in_charge))) if !is_refused => {
+                        found.cron_jobs.push((object, cron_job, in_charge));
                     }
-                    Ok(Some((cron_job, in_charge))) => found.cron_jobs.push((object, cron_job, in_charge)),
-                    Err(problem) => {
-                        let faults = wrong.of_object(&of, kind_of(&object).unwrap_or_default(), &object);
-                        let faults = if faults.is_empty() { vec![format!("the CronJob: {problem}")] } else { faults };
-                        let error = |problem| ManifestError::Object { place: place.clone(), problem };
-                        found.unreadable.extend(faults.into_iter().map(error));
+                    Err(problem) if faults.is_empty() => {
+                        found.unreadable.push(error(format!("the CronJob: {problem}")));
                     }
+                    _ => found.unreadable.extend(faults.into_iter().map(error)),
                 }
             }
         }

@@ -130,7 +130,19 @@ fn document_that_cannot_be_read_is_named_and_the_others_are_answered() {
 fn what_is_wrong_with_a_cron_job_is_said_as_check_says_it() {
     let two = BACKUP.replace("  schedule: 30 2 * * *", "  startingDeadlineSeconds: 1m\n  schedule: 5");
     let twice = BACKUP.replace("  timeZone", "  schedule: 5 * * * *\n  timeZone");
-    let rows: [(&str, &str, &[&str]); 6] = [
+    let whole = BACKUP.replace("{spec: {}}", "{spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}");
+    let rows: [(&str, &str, &[&str]); 9] = [
+        (
+            "a field in other letters, which kubectl refuses",
+            &whole.replace("timeZone", "timezone"),
+            &["line 12: spec.timezone: there is no such field"],
+        ),
+        (
+            "a value",
+            &whole.replace("  timeZone", "  concurrencyPolicy: forbid\n  timeZone"),
+            &["line 12: spec.concurrencyPolicy: "],
+        ),
+        ("in the Job template, on which no run depends", &whole.replace("image", "command: date, image"), &[]),
         (
             "two types",
             &two,
