@@ -188,7 +188,7 @@ pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, Manifest
 /// Loads files, stdin for `-`, and the manifests in directories in name order, as `kubectl apply -f` does.
 ///
 /// # Errors
-/// The first file that cannot be read or is not a manifest.
+/// The first file that cannot be read or is not a manifest; that there is no object in any.
 pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for path in paths {
@@ -196,7 +196,13 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
             manifests.extend(parse(&name_of(&file), &text_of(&file)?)?);
         }
     }
-    Ok(manifests)
+    match paths.first() {
+        Some(first) if manifests.is_empty() => {
+            let place = Position { file: name_of(first), document: 1 };
+            Err(ManifestError::Field { place, field: "kind", problem: "there is no object".to_owned() })
+        }
+        _ => Ok(manifests),
+    }
 }
 
 /// Whether a path is that of stdin.

@@ -265,3 +265,18 @@ fn the_samples_that_are_built_in_are_good() {
         samples(&[ControllerKind::CronJob]).unwrap().iter().map(|m| m.object["metadata"]["name"].to_string()).collect();
     assert_eq!(names, ["\"hello\"", "\"nightly-report\"", "\"slow-sync\""]);
 }
+
+#[test]
+fn files_without_any_object_are_an_error_as_for_kubectl_apply() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("f.yaml");
+    for (sentence, text) in [
+        ("nothing", ""),
+        ("words in comments", "# nothing\n---\n"),
+        ("an empty list", "kind: List\napiVersion: v1\nitems: []\n"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = load(std::slice::from_ref(&file)).unwrap_err().to_string();
+        assert!(error.ends_with("f.yaml, document 1: kind: there is no object"), "{sentence}: {error}");
+    }
+}
