@@ -363,7 +363,7 @@ impl<'a> Checker<'a> {
             Ok(Kind::Other) => {
                 self.others += 1;
                 let of_namespace = policies::of_namespace(object, &self.restrictions);
-                of_namespace.into_iter().chain(self.served.judge_webhooks(object)).collect()
+                of_namespace.into_iter().chain(self.served.judge_admission(object)).collect()
             }
             Err(fault) => vec![fault],
         };

@@ -15,11 +15,12 @@ pub(in crate::cli) const FIELDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (
 /// The hint for a schedule that was refused.
 pub(in crate::cli) fn of(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
-    if lower.starts_with("rate(") || lower.starts_with("cron(") {
-        return Some(
-            "this is a schedule of AWS; for an interval write @every 5m, and for times five fields, where Sunday is 0"
-                .to_owned(),
-        );
+    if let Some(rate) = lower.strip_prefix("rate(") {
+        let duration = duration_of_go(rate.trim_end_matches(')').trim()).unwrap_or_else(|| "5m".to_owned());
+        return Some(format!("this is an interval of AWS; write @every {duration}"));
+    }
+    if lower.starts_with("cron(") {
+        return Some("this is a schedule of AWS; write five fields, where Sunday is 0".to_owned());
     }
     // The refusal names spec.timeZone.
     if lower.starts_with("tz=") || lower.starts_with("cron_tz=") {
@@ -65,11 +66,12 @@ pub(in crate::cli) fn of(text: &str) -> Option<String> {
     hints.into_iter().find_map(|hint| items().find_map(|(index, item)| hint(index, item)))
 }
 
-/// The hint for quotation marks inside the text, as word processors make them.
+/// The hint for blanks around the text, and for quotation marks in it, as word processors make them.
 fn quoted(text: &str) -> Option<String> {
     let plain = text.trim_matches(['"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']).trim();
     let is_valid = plain != text && Schedule::parse_standard(plain, Zone::UTC).is_ok();
-    is_valid.then(|| format!("the quotation marks are a part of it; write {plain}"))
+    let what = if plain == text.trim() { "blanks at its start or end are" } else { "the quotation marks are" };
+    is_valid.then(|| format!("{what} a part of it; write {plain}"))
 }
 
 /// The hint for what begins with `@`, or should. `lower` is the text in small letters.
@@ -84,7 +86,9 @@ fn descriptor(lower: &str, text: &str) -> Option<String> {
     let duration = lower.strip_prefix("@every")?;
     let instead = format!("@every {}", duration_of_go(duration.trim())?);
     let is_valid = instead != text && Schedule::parse_standard(&instead, Zone::UTC).is_ok();
-    is_valid.then(|| format!("durations have the units h, m and s; write {instead}"))
+    let is_spaced = lower.split_whitespace().eq(instead.split_whitespace());
+    let why = if is_spaced { "one blank follows @every" } else { "durations have the units h, m and s" };
+    is_valid.then(|| format!("{why}; write {instead}"))
 }
 
 /// A duration with the units that Go has, from one with words such as days.
@@ -164,21 +168,13 @@ fn too_many(fields: &[&str]) -> Option<String> {
         return Some("a range has no blanks".to_owned());
     }
     let is_valid = |fields: &[&str]| Schedule::parse_standard(&fields.join(" "), Zone::UTC).is_ok();
-    let without = match fields {
+    let (five, which) = match fields {
         // In AWS one of the days is always ?, and in Quartz, whose first field is the seconds.
         [five @ .., last] if fields.len() == 6 && (five[2] == "?" || five[4] == "?") && is_years(last) => {
-            (is_valid(five), "last (years)")
+            (five, "last (years)")
         }
-        [_, five @ ..] if fields.len() == 6 && is_valid(five) => {
-            let is_of_quartz = fields.contains(&"?") && five[4].starts_with(|first: char| first.is_ascii_digit());
-            let days = if is_of_quartz {
-                "; Quartz counts the days from 1 for Sunday, so name them, as in MON-FRI"
-            } else {
-                ""
-            };
-            return Some(format!("schedules have five fields here; leave out the first (seconds){days}"));
-        }
-        [five @ .., last] if fields.len() == 6 && is_years(last) && is_valid(five) => (true, "last (years)"),
+        [_, five @ ..] if fields.len() == 6 && is_valid(five) => (five, "first (seconds)"),
+        [five @ .., last] if fields.len() == 6 && is_years(last) && is_valid(five) => (five, "last (years)"),
         [five @ .., last] if fields.len() == 6 && is_valid(five) && is_zone(last) => {
             return Some("schedules have five fields here; the zone is a field of its own, spec.timeZone".to_owned());
         }
@@ -188,11 +184,13 @@ fn too_many(fields: &[&str]) -> Option<String> {
                 "schedules have five fields here; leave out the first (seconds), and then: {instead}"
             ));
         }
-        [_, five @ .., _] => (is_valid(five), "first (seconds), and the last (years)"),
+        [_, five @ .., _] => (five, "first (seconds), and the last (years)"),
         _ => return None,
     };
-    let (is_meant, which) = without;
-    is_meant.then(|| format!("schedules have five fields here; leave out the {which}"))
+    let is_shifted = fields.contains(&"?") && five[4].starts_with(|first: char| first.is_ascii_digit());
+    let days =
+        if is_shifted { "; Quartz and AWS count the days from 1 for Sunday, so name them, as in MON-FRI" } else { "" };
+    is_valid(five).then(|| format!("schedules have five fields here; leave out the {which}{days}"))
 }
 
 /// Whether a last field is one of years.

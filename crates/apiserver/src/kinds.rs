@@ -30,6 +30,7 @@ mod reviews;
 mod stored;
 mod time;
 mod types;
+mod validating_policies;
 
 pub use custom::{DefinitionError, custom};
 pub(crate) use custom::{Versions, order as version_order, versions};

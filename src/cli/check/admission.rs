@@ -9,7 +9,7 @@ use apiserver::policies::Policies;
 use serde_json::{Value, json};
 
 use super::manifest::Served;
-use super::{Code, Fault};
+use super::{Code, Fault, Severity};
 use crate::dev::manifests::{self, ManifestError, Position, documents};
 
 const POLICY: &str = "ValidatingAdmissionPolicy";
@@ -21,13 +21,13 @@ pub struct AdmissionPolicies(Vec<Value>);
 /// Reads the policies in files, in directories and on stdin (`-`).
 ///
 /// # Errors
-/// The first file or document that cannot be read, or that there is no policy.
+/// The first file or document that cannot be read, the first policy that an API server refuses, or that there is no policy.
 pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
-    let mut objects = Vec::new();
+    let (mut objects, served) = (Vec::new(), Served::new());
     for path in paths {
         let before = objects.len();
         for file in manifests::files(path, false)?.files {
-            objects.extend(read_file(&file)?);
+            objects.extend(read_file(&file, &served)?);
         }
         if !objects[before..].iter().any(|object| object["kind"] == POLICY) {
             let place = Position { file: manifests::name_of(path), document: 1 };
@@ -37,12 +37,19 @@ pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
     Ok(AdmissionPolicies::new(objects))
 }
 
-fn read_file(file: &Path) -> Result<Vec<Value>, ManifestError> {
+fn read_file(file: &Path, served: &Served) -> Result<Vec<Value>, ManifestError> {
     let (name, text) = (manifests::name_of(file), manifests::text_of(file)?);
     let mut objects = Vec::new();
     for (index, document) in documents(&text).into_iter().enumerate() {
         let place = Position { file: name.clone(), document: index + 1 };
-        objects.extend(document.objects().map_err(|error| error.of(&place))?);
+        for object in document.objects().map_err(|error| error.of(&place))? {
+            let faults = served.judge_admission(&object).into_iter();
+            let refused = faults.filter(|fault| fault.severity == Severity::Error && object["kind"] == POLICY);
+            if let Some(Fault { field, message, .. }) = refused.into_iter().next() {
+                return Err(ManifestError::Object { place, problem: format!("{field}: {message}") });
+            }
+            objects.push(object);
+        }
     }
     Ok(objects)
 }

@@ -24,7 +24,7 @@ pub(super) fn judge(timed: &Timed, object: &Value, today: DateTime<Utc>) -> Opti
     // A kind without policies has no such annotation, and starts Pods.
     let allows = (policy.is_null() || policy == "Allow") && timed.has_policies();
     let is_frequent = || more_than(RUNS - 1, timed, today, DAY);
-    if !allows || timed.max_concurrent().is_some() || !is_frequent() {
+    if !allows || timed.suspended || timed.max_concurrent().is_some() || !is_frequent() {
         return None;
     }
     // That of a Pod does not count while it cannot start.

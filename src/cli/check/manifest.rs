@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a batch/v1 CronJob passes the steps of a create on the embedded server. Unknown fields are refused, as
 //! kubectl requests. An object of the other kinds with a schedule is validated by its definition, and its schedule by the
-//! controller's own parser. A configuration of webhooks is judged as the embedded server judges it. Pure.
+//! controller's own parser. Configurations of webhooks and admission policies are judged as the embedded server judges them. Pure.
 
 use apimachinery::field::invalid_field;
 use apiserver::{Resource, kinds};
@@ -51,6 +51,13 @@ pub(super) fn name_of(object: &Value) -> String {
 
 /// What kind of object it is.
 pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
+    if object.is_array() {
+        let message = "the document is a list; write its items as documents, as jq '.[]' prints them, or as items of a List of v1";
+        return Err(Fault::error(Code::NoKind, "", message));
+    }
+    if !object.is_object() {
+        return Err(Fault::error(Code::NoKind, "", "the document is no object of Kubernetes"));
+    }
     let text = |field: &str| match object[field].as_str() {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(Fault::error(Code::NoKind, field, near_kinds::MISSING)),
@@ -107,9 +114,11 @@ impl Served {
         Self::judge_as(resource, object).into_iter().chain(webhook).collect()
     }
 
-    /// All errors of a configuration of webhooks; of other kinds without a schedule nothing is said.
-    pub(super) fn judge_webhooks(&self, object: &Value) -> Vec<Fault> {
-        let is_meant = |resource: &&Resource| resource.kind.ends_with("WebhookConfiguration");
+    /// All errors of a configuration of webhooks or of a ValidatingAdmissionPolicy; of other kinds without a schedule nothing is said.
+    pub(super) fn judge_admission(&self, object: &Value) -> Vec<Fault> {
+        let is_meant = |resource: &&Resource| {
+            resource.kind.ends_with("WebhookConfiguration") || resource.kind == "ValidatingAdmissionPolicy"
+        };
         self.resource_of(object).filter(is_meant).map(|resource| Self::judge_as(resource, object)).unwrap_or_default()
     }
 

@@ -274,6 +274,10 @@ fn is_other(object: &Value) -> bool {
     if object["apiVersion"].is_number() && !kind.is_some_and(near_kinds::is_meant) {
         return true;
     }
+    // A schema describes both.
+    if object["apiVersion"].is_object() && object["kind"].is_object() {
+        return true;
+    }
     if kind.is_none() && version.is_some_and(is_foreign) || version.is_none() && kind.is_some_and(is_small) {
         return true;
     }
@@ -327,6 +331,7 @@ fn is_of_ytt(text: &str) -> bool {
 
 /// Whether another tool replaces something in the name, the namespace or the schedule of a kind with a schedule. Either the whole text is
 /// one word such as `$NAME`, `#{NAME}#`, `__NAME__`, `<NAME>` or `((name))`, or it has `{{`, `${`, `[[` or `<%` anywhere. None of them may.
+/// Without quotes, `#{NAME}#` is a comment for YAML.
 fn has_placeholder(text: &str) -> bool {
     const BEGINS: [&str; 8] = ["$", "#{", "__", "((", "<", "[[", "%", "@@"];
     const ANYWHERE: [&str; 5] = ["{{", "${", "[[", "<%", "{%"];
@@ -342,7 +347,12 @@ fn has_placeholder(text: &str) -> bool {
     };
     // Most texts have none, and are not parsed for this. A text that begins with a brace is in quotes.
     let may_have = || BEGINS.iter().chain(&["{{", "\"{", "'{"]).any(|begin| text.contains(begin));
-    may_have() && scheduled(text).iter().any(is_replaced)
+    let is_comment = |line: &str| {
+        let key = line.split_once(": #{").map(|(key, _)| key.trim_start().trim_start_matches("- "));
+        key.is_some_and(|key| ["name", "namespace", "schedule"].contains(&key))
+    };
+    let has_comment = || text.lines().any(is_comment);
+    may_have() && scheduled(text).iter().any(|object| is_replaced(object) || has_comment())
 }
 
 /// The objects of a kind with a schedule.
@@ -355,9 +365,19 @@ fn scheduled(text: &str) -> Vec<Value> {
     objects.filter(is_scheduled).collect()
 }
 
-/// Whether a kind with a schedule has variables such as `${NAME}`, which Flux replaces, in other places than those of a shell.
+/// Whether a kind with a schedule has variables such as `${NAME}`, which Flux replaces, in other places than those of a shell. In
+/// braces they are no YAML before that.
 fn has_variables(text: &str) -> bool {
-    text.contains("${") && scheduled(text).iter().any(has_variable)
+    let is_broken = || documents(text).iter().any(|document| document.objects().is_err());
+    text.contains("${")
+        && (scheduled(text).iter().any(has_variable) || is_broken() && !scheduled(&replaced(text)).is_empty())
+}
+
+/// A text with a word in the place of each variable.
+fn replaced(text: &str) -> String {
+    let mut parts = text.split("${");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "x" + part.split_once('}').map_or(part, |(_, rest)| rest))
 }
 
 /// What a shell or another program in the container reads.

@@ -56,8 +56,8 @@ fn gather(paths: &[PathBuf], recursive: bool, is_strict: bool) -> (Read, Vec<Man
         directories.extend(found.directories);
         unreadable.extend(found.unreadable);
         for found in found.files {
-            // A file that is named twice, alone and by its directory, is one.
-            if !known.insert(found.clone()) {
+            // A file that is named twice, alone and by its directory or by a link, is one.
+            if !known.insert(std::fs::canonicalize(&found).unwrap_or_else(|_| found.clone())) {
                 continue;
             }
             let file = manifests::name_of(&found);

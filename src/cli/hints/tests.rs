@@ -16,6 +16,8 @@ fn schedule_of_another_scheduler_is_refused_with_what_to_write() {
         ("0 0 L * *", "L, W and # are known to the annotation cronjob-controller.dev/schedule only"),
         ("\u{201c}0 3 * * *\u{201d}", "the quotation marks are a part of it; write 0 3 * * *"),
         ("'@daily'", "the quotation marks are a part of it; write @daily"),
+        ("@daily ", "blanks at its start or end are a part of it; write @daily"),
+        ("@every  5m", "one blank follows @every; write @every 5m"),
         ("0 0 15W * *", "L, W and #"),
         ("0 0 LW * *", "L, W and #"),
         ("0 0 * * 5L", "L, W and #"),
@@ -42,7 +44,9 @@ fn schedule_of_another_scheduler_is_refused_with_what_to_write() {
         ),
         ("0 0 12 ? * 6#3", "leave out the first (seconds), and then: L, W and #"),
         ("0 0 12 ? * 1-7", "leave out the first (seconds), and then: Sunday is 0; write 1-6,0"),
-        ("0 0 12 ? * 2-6", "Quartz counts the days from 1 for Sunday"),
+        ("0 0 12 ? * 2-6", "Quartz and AWS count the days from 1 for Sunday"),
+        ("0 0 12 ? * 2 *", "(years); Quartz and AWS count the days from 1 for Sunday"),
+        ("0 3 ? * 2 *", "(years); Quartz and AWS count the days from 1 for Sunday"),
         ("0 9 * * 1-5 Europe/Berlin", "spec.timeZone"),
         ("cron(0 12 ? * 2 *)", "where Sunday is 0"),
         ("0 3 * * 1, 5", "a list has no blanks"),
@@ -113,7 +117,8 @@ const DIALECTS: [(&str, &str); 9] = [
     ("0 0 * * SAT-SUN", "; a range ends at the end of its field; write 6,0"),
     ("0 22-6 * * *", "; a range ends at the end of its field; write 22-23,0-6"),
     ("0 0 3 * * *", "; schedules have five fields here; leave out the first (seconds)"),
-    ("rate(5 minutes)", "; this is a schedule of AWS; for an interval write @every 5m"),
+    ("rate(5 minutes)", "; this is an interval of AWS; write @every 5m"),
+    ("rate(1 day)", "; this is an interval of AWS; write @every 24h"),
 ];
 
 #[test]

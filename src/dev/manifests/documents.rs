@@ -90,7 +90,8 @@ impl Document {
     /// The first fault, with its line in the file.
     pub fn content(&self) -> Result<Content, YamlError> {
         let read = match self.form {
-            Form::Yaml => yaml::read(&self.text).map_err(|error| unquoted(&self.text, &error).unwrap_or(error)),
+            Form::Yaml => yaml::read(&self.text)
+                .map_err(|error| conflict(&self.text).or_else(|| unquoted(&self.text, &error)).unwrap_or(error)),
             Form::Json => json::read(&self.text),
             Form::Refused(problem) => Err(YamlError { line: 1, column: None, problem: problem.to_owned() }),
         };
@@ -200,6 +201,13 @@ fn add(document: Document, documents: &mut Vec<Document>) {
     if document.form != Form::Yaml || !document.text.lines().all(is_comment) {
         documents.push(document);
     }
+}
+
+/// That a document has the marks of a merge that Git could not do.
+fn conflict(document: &str) -> Option<YamlError> {
+    let mark = ["<<<<<<< ", ">>>>>>> "];
+    let at = document.lines().position(|line| mark.iter().any(|mark| line.starts_with(mark)))?;
+    Some(YamlError { line: at + 1, column: None, problem: "a merge conflict of Git is not resolved".to_owned() })
 }
 
 /// What is wrong with a document in which a value has no quotes and begins with a character that means something in YAML, as

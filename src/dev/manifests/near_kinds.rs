@@ -13,6 +13,9 @@ use crate::api::ControllerKind;
 /// The kinds that `dev` serves. They take long to make, and a repository has thousands of objects.
 static STORED: LazyLock<Vec<Resource>> = LazyLock::new(kinds::all);
 
+/// The group of CronJobs, with its version.
+const BATCH: &str = "batch/v1";
+
 /// What is said of a field without a text.
 pub(crate) const MISSING: &str = "is missing, or no text; every manifest needs it";
 
@@ -50,7 +53,12 @@ fn judge_as(api_version: &str, kind: &str, ending: &str) -> Option<(&'static str
         let message = format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
         return Some(("apiVersion", message));
     }
-    let meant = nearest(api_version, kind)?;
+    let Some(meant) = nearest(api_version, kind) else {
+        // All kinds of this group are known.
+        let is_other = api_version == BATCH && ending.is_empty() && !kind.ends_with("List");
+        return is_other
+            .then(|| ("kind", format!("there is no {} in {BATCH}, which has CronJob and Job", kind.escape_debug())));
+    };
     let field = if meant.kind == kind { "apiVersion" } else { "kind" };
     let meant = format!("{}{ending} of {}", meant.kind, meant.api_version);
     Some((field, there_is_no(api_version, &format!("{kind}{ending}"), &meant)))

@@ -165,35 +165,39 @@ impl Strategy for Definitions {
 /// The most conditions of a webhook.
 const MOST_CONDITIONS: usize = 64;
 
-/// What is wrong with the selectors and the match conditions of webhooks. Matches `validateValidatingWebhook` and
-/// `validateMatchConditions`.
+/// What is wrong with the selectors and the match conditions of webhooks. Matches `validateValidatingWebhook`.
 fn webhook_errors(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (number, webhook) in list(configuration, "webhooks").iter().enumerate() {
         for selector in ["namespaceSelector", "objectSelector"] {
             selectors::validate(&webhook[selector], &format!("webhooks[{number}].{selector}"), &mut errors);
         }
-        let (at, conditions) = (format!("webhooks[{number}].matchConditions"), list(webhook, "matchConditions"));
-        if conditions.len() > MOST_CONDITIONS {
-            errors.push(too_many(at.as_str(), conditions.len(), MOST_CONDITIONS));
-        }
-        let mut names = BTreeSet::new();
-        for (index, condition) in conditions.iter().enumerate() {
-            let (name, of_name) = (text(condition, "name"), format!("{at}[{index}].name"));
-            if text(condition, "expression").trim().is_empty() {
-                errors.push(required(format!("{at}[{index}].expression"), ""));
-            }
-            if name.is_empty() {
-                errors.push(required(of_name.as_str(), ""));
-                continue;
-            }
-            errors.extend(each_message(&of_name, name, label_key_errors(name)));
-            if !names.insert(name) {
-                errors.push(duplicate(of_name, name));
-            }
-        }
+        condition_errors(webhook, &format!("webhooks[{number}].matchConditions"), &mut errors);
     }
     errors
+}
+
+/// What is wrong with the match conditions of an object. Matches `validateMatchConditions`.
+pub(super) fn condition_errors(object: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let conditions = list(object, "matchConditions");
+    if conditions.len() > MOST_CONDITIONS {
+        errors.push(too_many(at, conditions.len(), MOST_CONDITIONS));
+    }
+    let mut names = BTreeSet::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let (name, of_name) = (text(condition, "name"), format!("{at}[{index}].name"));
+        if text(condition, "expression").trim().is_empty() {
+            errors.push(required(format!("{at}[{index}].expression"), ""));
+        }
+        if name.is_empty() {
+            errors.push(required(of_name.as_str(), ""));
+            continue;
+        }
+        errors.extend(each_message(&of_name, name, label_key_errors(name)));
+        if !names.insert(name) {
+            errors.push(duplicate(of_name, name));
+        }
+    }
 }
 
 /// The warnings about conditions that are never judged.

@@ -90,7 +90,12 @@ fn mutating_policies() -> Vec<Resource> {
 
 /// Policies that `policies` applies.
 pub(super) fn validating_policies() -> Vec<Resource> {
-    let policy = Stored { columns: &VALIDATING, warnings: crate::policies::faults, ..POLICY };
+    let policy = Stored {
+        columns: &VALIDATING,
+        warnings: crate::policies::faults,
+        errors: super::validating_policies::errors,
+        ..POLICY
+    };
     vec![
         admission(policy, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
         admission(BINDING, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),

@@ -97,3 +97,32 @@ fn file_without_a_policy_is_an_error() {
     let error = read(&[path]).unwrap_err().to_string();
     assert!(error.ends_with("p.yaml, document 1: kind: there is no ValidatingAdmissionPolicy"), "{error}");
 }
+
+#[test]
+fn policy_that_an_api_server_refuses_judges_nothing() {
+    let good = policy("cronjobs", "true", None);
+    let rows = [
+        (
+            "a policy in small letters",
+            good.replace("  validations:", "  failurePolicy: fail\n  validations:"),
+            "spec.failurePolicy: Unsupported value: \"fail\"",
+        ),
+        (
+            "no expression",
+            policy("cronjobs", "", None),
+            "spec.validations[0].expression: Required value: expression is not specified",
+        ),
+        (
+            "nothing to match",
+            good.replace("matchConstraints", "matchConditons"),
+            "spec.matchConditons: there is no such field",
+        ),
+    ];
+    for (sentence, text, want) in rows {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("p.yaml");
+        std::fs::write(&path, text).unwrap();
+        let error = read(&[path]).unwrap_err().to_string();
+        assert!(error.contains(&format!("p.yaml, document 1, {want}")), "{sentence}: {error}");
+    }
+}

@@ -134,6 +134,23 @@ fn files_that_are_no_manifests_alone_are_left_out() {
             &["a.yaml: 3 templates are not read alone; render it, and check the result:"],
         ),
         (
+            "a placeholder without quotes, which is a comment of YAML",
+            &[
+                ("a.yaml", "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: #{NAME}#\n"),
+                ("b.yaml", "apiVersion: batch/v1\nkind: CronJob\nspec:\n  schedule: #{SCHEDULE}#\n"),
+            ],
+            &[],
+            0,
+            &["a.yaml: 2 templates are not read alone; render it, and check the result:"],
+        ),
+        (
+            "a part of a schema",
+            &[("a.json", "{\"apiVersion\": {\"type\": \"string\"}, \"kind\": {\"type\": \"string\"}, \"spec\": {}}")],
+            &[],
+            1,
+            &[],
+        ),
+        (
             "a schedule that is wrong",
             &[("a.yaml", "apiVersion: batch/v1\nkind: CronJob\nspec: {schedule: daily}\n")],
             &["a.yaml"],
@@ -145,6 +162,15 @@ fn files_that_are_no_manifests_alone_are_left_out() {
         (
             "variables for Flux",
             &[("a.yml", with_variable)],
+            &[],
+            0,
+            &[
+                "a.yml: a manifest with variables of Flux is not read alone; to check the result: flux envsubst < FILE |",
+            ],
+        ),
+        (
+            "variables for Flux in braces, which are no YAML before",
+            &[("a.yml", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x, labels: {app: ${APP}}}\n")],
             &[],
             0,
             &[

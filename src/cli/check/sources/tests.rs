@@ -194,3 +194,14 @@ fn file_of_another_encoding_beside_one_with_an_error_has_no_finding() {
     let errors: Vec<(&str, usize)> = errors.map(|finding| (finding.file.as_str(), finding.line)).collect();
     assert_eq!((report.cron_jobs, errors), (2, vec![(path_text(&path("b.yaml")).as_str(), 6)]));
 }
+
+#[cfg(unix)]
+#[test]
+fn file_and_a_link_to_it_are_one() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("b.yaml"), manifest("")).unwrap();
+    std::os::unix::fs::symlink("b.yaml", directory.path().join("a.yaml")).unwrap();
+    let sources = super::read(&[directory.path().to_owned()], false).unwrap().sources;
+    let names: Vec<&str> = sources.iter().filter_map(|source| source.file.rsplit('/').next()).collect();
+    assert_eq!(names, ["a.yaml"]);
+}

@@ -57,3 +57,17 @@ fn kind_that_is_nearly_one_that_is_checked_is_an_error_with_what_is_meant() {
         assert_eq!(judge(api_version, kind), want, "{sentence}");
     }
 }
+
+#[test]
+fn every_other_kind_of_the_group_of_cron_jobs_is_an_error() {
+    let rows = [
+        ("kubectl's short name", "batch/v1", "cj", true),
+        ("another kind", "batch/v1", "Workflow", true),
+        ("a list of another", "batch/v1", "WorkflowList", false),
+        ("another group", "v1", "cj", false),
+    ];
+    for (sentence, api_version, kind, is_error) in rows {
+        let want = is_error.then(|| ("kind", format!("there is no {kind} in batch/v1, which has CronJob and Job")));
+        assert_eq!(judge(api_version, kind), want, "{sentence}");
+    }
+}

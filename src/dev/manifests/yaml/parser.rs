@@ -170,7 +170,8 @@ impl<'a> Parser<'a> {
             Kind::Version(_) | Kind::TagDirective(..) | Kind::DocumentStart => {
                 self.directives()?;
                 if self.take_if(&Kind::DocumentStart)?.is_none() {
-                    let problem = "a document begins with --- after its directives, which begin with %";
+                    let problem =
+                        "kubectl cuts a file at each ---, and so reads no directive, which begins with %; leave it out";
                     return Err(YamlError::at(self.peek()?.start, problem));
                 }
                 self.state = State::DocumentContent;

@@ -78,7 +78,10 @@ pub(super) fn with_meaning(annotations: &Value, spec: &Value, path: &str, errors
 
 /// Tolerations in JSON. Go takes the names of their fields in any case.
 fn tolerations(text: &str) -> Result<Vec<Value>, String> {
-    let parsed: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let in_words_of_go = |error: serde_json::Error| {
+        if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
+    };
+    let parsed: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(in_words_of_go)?;
     let names = ["key", "operator", "value", "effect", "tolerationSeconds"];
     let spelled =
         |name: String| names.iter().find(|known| known.eq_ignore_ascii_case(&name)).map_or(name, ToString::to_string);

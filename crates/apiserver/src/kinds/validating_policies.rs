@@ -1,0 +1,220 @@
+//! What a `ValidatingAdmissionPolicy` has to be for the API server to take it.
+//!
+//! Guarantees: fields are validated in upstream's order and words, but for its compiler's: of an expression only that it is there.
+//! Matches k8s.io/kubernetes `pkg/apis/admissionregistration/validation/validation.go`, `validateValidatingAdmissionPolicySpec`, but for
+//! the names of resources in `resourceRules`.
+
+use apimachinery::field::FieldError;
+use serde_json::Value;
+
+use super::extensions::condition_errors;
+use super::fields::{invalid, list, not_supported, required, text};
+use super::pod_spec::selectors;
+
+const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+const NO_EXPRESSION: &str = "expression is not specified";
+const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
+/// What is no name in the Common Expression Language.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// What is wrong with the specification of a policy.
+pub(super) fn errors(policy: &Value) -> Vec<FieldError> {
+    let (spec, mut errors) = (&policy["spec"], Vec::new());
+    let supported = |field: &str, value: &Value, values: &[&str], errors: &mut Vec<FieldError>| {
+        if value.as_str().is_some_and(|value| !values.contains(&value)) {
+            errors.push(not_supported(field, value.clone(), values));
+        }
+    };
+    supported("spec.failurePolicy", &spec["failurePolicy"], &["Fail", "Ignore"], &mut errors);
+    for field in ["apiVersion", "kind"] {
+        if !spec["paramKind"].is_null() && text(&spec["paramKind"], field).is_empty() {
+            errors.push(required(format!("spec.paramKind.{field}"), ""));
+        }
+    }
+    let matched = &spec["matchConstraints"];
+    if matched.is_null() {
+        errors.push(required("spec.matchConstraints", ""));
+    } else {
+        let at = |field: &str| format!("spec.matchConstraints.{field}");
+        supported(&at("matchPolicy"), &matched["matchPolicy"], &["Equivalent", "Exact"], &mut errors);
+        for selector in ["namespaceSelector", "objectSelector"] {
+            selectors::validate(&matched[selector], &at(selector), &mut errors);
+        }
+        if list(matched, "resourceRules").is_empty() {
+            errors.push(required(at("resourceRules"), ""));
+        }
+    }
+    condition_errors(spec, "spec.matchConditions", &mut errors);
+    for (index, variable) in list(spec, "variables").iter().enumerate() {
+        variable_errors(variable, &format!("spec.variables[{index}]"), &mut errors);
+    }
+    if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
+        errors.extend(["validations", "auditAnnotations"].map(|field| required(format!("spec.{field}"), NOTHING)));
+    }
+    for (index, validation) in list(spec, "validations").iter().enumerate() {
+        let at = format!("spec.validations[{index}]");
+        validation_errors(validation, &at, &mut errors);
+        supported(&format!("{at}.reason"), &validation["reason"], &REASONS, &mut errors);
+    }
+    errors
+}
+
+/// Matches `validateVariable`.
+fn variable_errors(variable: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let name = text(variable, "name");
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.trim().is_empty() {
+        errors.push(required(format!("{at}.name"), "name is not specified"));
+    } else if !name.chars().all(is_part) || name.starts_with(|c: char| c.is_ascii_digit()) || RESERVED.contains(&name) {
+        errors.push(invalid(format!("{at}.name"), name, "must be a valid CEL identifier"));
+    }
+    if text(variable, "expression").trim().is_empty() {
+        errors.push(required(format!("{at}.expression"), NO_EXPRESSION));
+    }
+}
+
+/// Matches `validateValidation`.
+fn validation_errors(validation: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    if text(validation, "expression").trim().is_empty() {
+        errors.push(required(format!("{at}.expression"), NO_EXPRESSION));
+    }
+    for field in ["messageExpression", "message"] {
+        let words = text(validation, field);
+        let problem = if !words.is_empty() && words.trim().is_empty() {
+            "must be non-empty if specified"
+        } else if field == "message" && words.trim().contains(['\n', '\r']) {
+            "must not contain line breaks"
+        } else {
+            continue;
+        };
+        errors.push(invalid(format!("{at}.{field}"), words, problem));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_kube_apiserver_refuses_of_a_policy_is_refused_in_its_words() {
+        let good = json!({
+            "failurePolicy": "Fail",
+            "matchConstraints": { "resourceRules": [{}], "namespaceSelector": {}, "objectSelector": {}, "matchPolicy": "Exact" },
+            "validations": [{ "expression": "true" }],
+        });
+        let rows: [(&str, &str, Value, &[&str]); 13] = [
+            ("all is well", "/failurePolicy", json!("Ignore"), &[]),
+            (
+                "a policy in small letters",
+                "/failurePolicy",
+                json!("fail"),
+                &["spec.failurePolicy: Unsupported value: \"fail\": supported values: \"Fail\", \"Ignore\""],
+            ),
+            ("nothing to match", "/matchConstraints", Value::Null, &["spec.matchConstraints: Required value"]),
+            (
+                "no rule",
+                "/matchConstraints/resourceRules",
+                json!([]),
+                &["spec.matchConstraints.resourceRules: Required value"],
+            ),
+            (
+                "nothing to validate",
+                "/validations",
+                json!([]),
+                &[
+                    "spec.validations: Required value: validations or auditAnnotations must contain at least one item",
+                    "spec.auditAnnotations: Required value: validations or auditAnnotations must contain at least one item",
+                ],
+            ),
+            (
+                "an empty expression",
+                "/validations/0/expression",
+                json!(" "),
+                &["spec.validations[0].expression: Required value: expression is not specified"],
+            ),
+            (
+                "two lines",
+                "/validations/0",
+                json!({"expression": "true", "message": "a\nb"}),
+                &["spec.validations[0].message: Invalid value: \"a\\nb\": must not contain line breaks"],
+            ),
+            (
+                "an empty message",
+                "/validations/0",
+                json!({"expression": "true", "messageExpression": " "}),
+                &["spec.validations[0].messageExpression: Invalid value: \" \": must be non-empty if specified"],
+            ),
+            (
+                "another reason",
+                "/validations/0",
+                json!({"expression": "true", "reason": "Foo"}),
+                &[
+                    "spec.validations[0].reason: Unsupported value: \"Foo\": supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\"",
+                ],
+            ),
+            (
+                "a parameter without a kind",
+                "/paramKind",
+                json!({"apiVersion": "v1"}),
+                &["spec.paramKind.kind: Required value"],
+            ),
+            (
+                "a number for a name",
+                "/variables",
+                json!([{"name": "1b", "expression": "1"}]),
+                &["spec.variables[0].name: Invalid value: \"1b\": must be a valid CEL identifier"],
+            ),
+            (
+                "a word of the language",
+                "/variables",
+                json!([{"name": "in", "expression": ""}]),
+                &[
+                    "spec.variables[0].name: Invalid value: \"in\": must be a valid CEL identifier",
+                    "spec.variables[0].expression: Required value: expression is not specified",
+                ],
+            ),
+            (
+                "the name of a condition",
+                "/matchConditions",
+                json!([{"name": "", "expression": "true"}]),
+                &["spec.matchConditions[0].name: Required value"],
+            ),
+        ];
+        for (sentence, pointer, value, want) in rows {
+            let mut policy = json!({ "spec": good });
+            let (parent, field) = pointer.rsplit_once('/').unwrap_or_default();
+            let parent = policy.pointer_mut(&format!("/spec{parent}"));
+            match (parent, field.parse::<usize>()) {
+                (Some(Value::Array(items)), Ok(index)) => items[index] = value,
+                (Some(parent), _) => parent[field] = value,
+                (None, _) => panic!("{sentence}: there is no {pointer}"),
+            }
+            let found: Vec<String> = errors(&policy).iter().map(ToString::to_string).collect();
+            assert_eq!(found, want, "{sentence}");
+        }
+    }
+}
