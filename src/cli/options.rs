@@ -67,7 +67,7 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "ui",
         usage: "[-f FILE] [flags]",
         command: flags::command::<ui::Ui>,
-        remark: "Prints the page's link, which works once, for five minutes; open the page without a token, and another is printed. \
+        remark: "Prints the page's link, which works once, within five minutes; open the page without a token, and another is printed. \
                  Lists and watches CronJobs, Jobs and Events, and lists Leases; writes nothing. Example: {} ui -A --open",
     },
     Entry {
@@ -107,8 +107,8 @@ pub(super) const COMMANDS: &[Entry] = &[
         usage: "NAME --from TIME --to TIME [flags]",
         command: flags::command::<past::Backfill>,
         remark: "Reads the CronJob and lists and watches the Jobs of its namespace; patches the CronJob, creates Jobs, and deletes \
-                 failed ones with --again. The exit code is 1 if a Job failed or was deleted, or the backfill \
-                 stopped. Example: {} backfill nightly --from 2026-03-01 --to 2026-03-08 --dry-run",
+                 failed ones with --again. The exit code is 1 if a Job failed or was deleted, if the backfill stopped, or if it left \
+                 out the slot begun last, which may have run. Example: {} backfill nightly --from 2026-03-01 --to 2026-03-08 --dry-run",
     },
     Entry {
         name: "migrate",

@@ -146,7 +146,7 @@ pub(super) struct List {
     #[arg(long, value_name = "BOOL", default_value = "false")]
     night: String,
 
-    /// Say what runs in the next hour, minute by minute, and what will be held and why.
+    /// Say what runs in the next hour, minute by minute, and what will wait or be skipped and why.
     #[arg(long, value_name = "BOOL", default_value = "false")]
     next_hour: String,
 

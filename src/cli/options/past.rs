@@ -76,7 +76,7 @@ pub(super) struct Migrate {
     #[arg(value_name = "COMMAND", index = 1)]
     what: Option<String>,
 
-    /// The names of the CronJobs to change [default: all of --namespace, -A or --selector]
+    /// The names of the CronJobs to change; without any, give one of --namespace, -A and --selector
     #[arg(value_name = "NAME", num_args = 0.., index = 2, hide_default_value = true)]
     names: Vec<String>,
 
