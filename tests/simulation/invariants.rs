@@ -510,10 +510,11 @@ impl Invariants {
         let recently = sent.clock - TimeDelta::seconds((ANSWERED_WITHIN / SECOND) as i64);
         // The write itself may be the newest version already.
         let before = cron.versions.iter().rfind(|version| version.at < at).unwrap_or(newest);
-        let old = cron.versions.iter().rfind(|version| version.at < cron.scheduled_since());
+        let since = cron.scheduled_since();
+        let old = cron.versions.iter().rfind(|version| version.at < since);
         let mut due =
             [Some(newest), old].into_iter().flatten().filter_map(|version| version.schedule()?.next_after(recently));
-        if before.at == cron.scheduled_since() && due.any(|slot| slot <= sent.clock) {
+        if before.at == since && due.any(|slot| slot <= sent.clock) {
             return;
         }
         self.coverage.count("judged", "write once all was settled");
