@@ -108,7 +108,7 @@ fn other_refused_schedules_have_no_hint() {
 }
 
 /// The dialects that people write most, one of each.
-const DIALECTS: [(&str, &str); 9] = [
+const DIALECTS: [(&str, &str); 10] = [
     ("0 0 L * *", "; L, W and # are known to the annotation cronjob-controller.dev/schedule only"),
     ("0 0 15W * *", "; L, W and # are known"),
     ("0 0 * * FRI#2", "; L, W and # are known"),

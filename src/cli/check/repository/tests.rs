@@ -48,7 +48,7 @@ fn files_that_are_no_manifests_alone_are_left_out() {
     let of_helmfile = "releases:\n- name: a\n  version: {{ requiredEnv \"V\" }}\n";
     let of_ansible = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ name }}\n";
     let quoted = |at: &str| format!("{CRON_JOB}spec: {{schedule: \"{at}\"}}\n");
-    let rows: [Row<'_>; 53] = [
+    let rows: [Row<'_>; 56] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
         ("a quoted variable of Ansible", &[("a.yaml", &quoted("{{ cron }}"))], &[], 0, &["a.yaml: a template is not"]),
         ("one among others", &[("a.yaml", &quoted("{{ m }} 3 * * *"))], &[], 0, &["a.yaml: a template is not"]),
