@@ -28,8 +28,9 @@ use super::options::cluster::Since;
 use super::output::{Format, count, moment};
 use super::restrictions::{Restrictions, why};
 use super::{Answer, CliError, trigger};
-use crate::api::backfill::Backfill;
+use crate::api::backfill::{Backfill, Record};
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::policy::BACKFILL;
 use crate::api::{ControllerKind, Interner, Object as _, Uid};
 use crate::terminal::PlainText;
 use plan::{BackfillPlan, Question};
@@ -238,6 +239,16 @@ async fn interruptible(
     Ok(Answer { text, is_good: tally.failed + tally.gone + tally.unknown == 0 })
 }
 
+/// The times of slots that backfills of the CronJob with that text covered, first and last.
+pub(crate) fn covered(text: &str, uid: &Uid) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
+    let record = text.contains(BACKFILL).then(|| run::record_in(text, uid).ok().flatten()).flatten();
+    let of = |record: Record| {
+        let current = record.current.map(|current| (current.from, current.to));
+        record.done.into_iter().chain(current).collect()
+    };
+    record.map(of).unwrap_or_default()
+}
+
 /// All Jobs of the namespace, and the backfills that their labels name.
 async fn jobs_beside(place: &ClusterCronJob<'_>) -> Result<Vec<(Arc<Job>, Option<String>)>, CliError> {
     let jobs = list(place.client, &place.controller_kind.child.path(Some(place.namespace)), "").await?;
@@ -283,7 +294,7 @@ fn prepare(
                 place.namespace,
                 place.controller_kind.parent.qualified_name(),
                 place.name,
-                crate::api::policy::BACKFILL,
+                BACKFILL,
             )));
         }
         return Ok(Some(Backfill { holder, ..stored.clone() }));
@@ -301,7 +312,9 @@ fn prepare(
 fn flags(question: &Question) -> String {
     let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
     let again = if question.again { " --again failed" } else { "" };
-    format!("--from {} --to {}{again}", time(question.from), time(question.to))
+    let rerun = if question.rerun { " --rerun" } else { "" };
+    let (from, to) = (time(question.from), time(question.to));
+    format!("--from {from} --to {to} --max-active {}{again}{rerun}", question.max_active)
 }
 
 /// What the next process of an interrupted backfill starts, of which `tally` says what was found.
@@ -323,10 +336,11 @@ fn rest(
 /// Unfinished Jobs, with their slots and names.
 type Running = HashMap<Uid, (DateTime<Utc>, String)>;
 
-/// What earlier processes did: the unfinished Jobs, and the numbers of the others. The Job of the slot that was begun last is
-/// found later.
+/// What earlier processes did: the unfinished Jobs, and the numbers of the others. The slot that was begun last is not among them:
+/// whether it has a Job is found later.
 fn found(jobs: &[(Arc<Job>, Option<String>)], backfill: &Backfill) -> (Running, Tally) {
-    let mut tally = Tally { total: backfill.total, begun: backfill.number_begun(), ..Tally::default() };
+    let begun = backfill.number_begun().saturating_sub(usize::from(backfill.begun.is_some()));
+    let mut tally = Tally { total: backfill.total, begun, ..Tally::default() };
     let mut running = Running::new();
     for (job, id) in jobs {
         let Some(slot) = job.scheduled_timestamp.filter(|_| id.as_ref() == Some(&backfill.id)) else { continue };

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::CliError;
-use super::explain::read::{ReadError, Said, Target, get, lease_of, leases_or_why, list, said, told_runs, words};
+use super::explain::read::{ReadError, Said, Target, get, lease_of, leases_or_why, list, said, words};
 use super::explain::{Facts, InCharge, leases_unread};
 use super::output;
 use super::restrictions::{Restrictions, unread};
@@ -234,10 +234,10 @@ pub async fn read_all(
         let jobs = jobs.get(&key).cloned().unwrap_or_default();
         let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
         let namespace_unread = restrictions.unread.clone();
-        let told = told_runs(&all);
         let leases_unread = leases_unread.clone();
         let edited = slots_edited(raw.get());
-        let facts = Facts { cron_job, in_charge, jobs, warnings, told, lease, leases_unread, namespace_unread, edited };
+        let facts = Facts { lease, leases_unread, namespace_unread, edited, ..Facts::of(cron_job, in_charge, jobs) };
+        let facts = facts.with_events(&all, warnings).with_backfills(raw.get());
         Some(Known { facts, events: all })
     };
     Ok(cron_jobs.into_iter().filter_map(known).collect())

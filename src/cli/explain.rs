@@ -44,8 +44,9 @@ use crate::dev::view::{Condition, Tone};
 pub use failing::NoSuccess;
 pub(super) use failing::{CLOCKS_DIFFER, LostRuns};
 use held::first_of;
-pub(super) use held::{Resumed, Resumption, resumed, some_of};
+pub(super) use held::{AS_SOON, Resumed, Resumption, resumed, some_of};
 pub use in_charge::InCharge;
+pub(super) use jobs::DROPPED;
 pub use read::Facts;
 use read::Said;
 use rehearsal::Rehearsal;
@@ -135,6 +136,9 @@ pub struct Explanation {
     /// Whether it is left to the in-tree controller, of which no lease shows that it runs.
     #[serde(skip)]
     is_left_alone: bool,
+    /// The state that holds it once a user no longer stops it.
+    #[serde(skip)]
+    held_also: Option<State>,
     /// What a row of a table says in its state, in the words of the answer.
     #[serde(skip)]
     headline: Option<String>,
@@ -308,6 +312,7 @@ impl<'a> Case<'a> {
             lets_end: remedy::lets_end(self.frees_stuck() && !self.replaces()),
             starts_when_gone: free.filter(|_| state == by_schedule).map(|_| self.too_many()),
             is_left_alone: self.is_left_alone(),
+            held_also: self.held_also(state).map(|(state, _)| state),
             headline: self.headline(state),
             abandoned_lease: abandoned.map(|lease| lease.name.clone()),
             resource: resource(cron_job),
@@ -469,8 +474,9 @@ impl<'a> Case<'a> {
             if blockers.len() > 1 { format!("these {noun}s ended now") } else { format!("that {noun} ended now") };
         let then = match self.when_free() {
             Some(slot) => format!(
-                " If {ended_now}, the run of {} would start at once{}.",
+                " If {ended_now}, the run of {} would start {}{}.",
                 self.moment(slot),
+                self.at_once(),
                 self.deadline_of(slot)
             ),
             None => String::new(),
@@ -513,29 +519,6 @@ impl<'a> Case<'a> {
         self.children().find(|job| *job.name.name == *name)
     }
 
-    fn last_run(&self) -> Option<LastRun> {
-        let slot = self.last_slot()?;
-        let found = self.job_of(slot);
-        let (exists, outcome) = (found.is_some(), self.outcome(found));
-        let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
-        Some(LastRun { time: self.zone.at(slot), job, exists, of_backfill: false, outcome })
-    }
-
-    /// The newest run by hand or of a backfill, if the schedule has started none.
-    fn unscheduled_run(&self) -> Option<LastRun> {
-        if self.last_slot().is_some() {
-            return None;
-        }
-        let job = self.children().max_by_key(|job| job.creation_timestamp)?;
-        Some(LastRun {
-            time: self.zone.at(job.creation_timestamp),
-            job: job.name.name.to_string(),
-            exists: true,
-            of_backfill: job.of_backfill,
-            outcome: self.outcome(Some(job)),
-        })
-    }
-
     fn notes(&self, state: State) -> Vec<String> {
         let mut notes = Vec::new();
         if self.facts.in_charge == InCharge::HandedOver {
@@ -562,10 +545,7 @@ impl<'a> Case<'a> {
             let finished = format!("finished {}", self.noun());
             notes.push(format!("By the history limits, {} will be deleted.", count(self.sync.pruned, &finished)));
         }
-        let abandoned = self.facts.lease.iter().filter(|lease| lease.is_abandoned(self.now) && state != State::Overdue);
-        notes.extend(
-            abandoned.map(|lease| format!("No run starts until a controller is running: {}.", lease.state(self.now))),
-        );
+        notes.extend(self.facts.abandoned(self.now).filter(|_| state != State::Overdue));
         if let Err(error) = &self.facts.warnings {
             notes.push(format!("The Warnings about it cannot be read: {error}"));
         }

@@ -2,7 +2,9 @@
 //!
 //! Guarantees: the slots are those of `next`, and what becomes of each is decided by `reconcile`, rehearsed at its time. A running Job
 //! ends when the median of the runs that succeeded has passed; one that has run for longer does not end. Where no run has succeeded,
-//! it is not known whether it ends in time for the next slot, and that is said. A CronJob that nothing can hold is not rehearsed. The work is bounded by the number of slots that are asked for. Pure.
+//! it is not known whether it ends in time for the next slot, and that is said. Without a controller, and while the API server refuses its
+//! Jobs, no slot starts. A CronJob that nothing can hold is not rehearsed. The work is bounded by the number of slots that are asked
+//! for. Pure.
 
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 use super::explain::rehearsal::Rehearsal;
-use super::explain::{Explanation, Facts};
+use super::explain::{Explanation, Facts, State};
 use super::next::cron_jobs::slots_after;
 use super::output::{count, moment, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
@@ -111,8 +113,7 @@ impl Question<'_> {
         }
         let start = |(slot, due)| Ahead { slot, due, will: Will::Start, starts: Some(due), why: String::new() };
         let slots = self.slots();
-        if let Some(lease) = &self.told.abandoned_lease {
-            let why = format!("no controller renews its Lease {lease}");
+        if let Some(why) = self.stopped() {
             let held = |at| Ahead { will: Will::Wait, starts: None, why: why.clone(), ..start(at) };
             return slots.into_iter().map(held).collect();
         }
@@ -120,6 +121,15 @@ impl Question<'_> {
             return slots.into_iter().map(start).collect();
         }
         Simulation::new(self).run(&slots)
+    }
+
+    /// Why none starts that nothing of the CronJob itself holds.
+    fn stopped(&self) -> Option<String> {
+        if let Some(lease) = &self.told.abandoned_lease {
+            return Some(format!("no controller renews its Lease {lease}"));
+        }
+        let since = self.told.due_since.filter(|_| matches!(self.told.by_schedule, State::Overdue | State::Missed))?;
+        self.facts.refused_since(since).map(|said| format!("the API server refuses its Job: {}", said.refusal()))
     }
 
     fn slots(&self) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {

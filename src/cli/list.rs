@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use apimachinery::clock::Clock;
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use kube::Client;
 use schedule::Zone;
 use serde::Serialize;
@@ -24,7 +24,7 @@ use super::cluster::{self, ControllerFlags, Known, Scope, Unread};
 use super::explain::lease::ControllerLease;
 use super::explain::read::ReadError;
 use super::explain::{Explanation, Facts, InCharge, NoSuccess, State, Urgency, some_of};
-use super::output::{Format, NO_CRON_JOBS, Report, Screen, render, stretch};
+use super::output::{Format, NO_CRON_JOBS, Report, Screen, progress, render, stretch};
 use super::restrictions::Freeze;
 use super::slots::{History, Judged, STRIP};
 use crate::api::ControllerKind;
@@ -230,7 +230,7 @@ pub async fn read<R>(
 }
 
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false. While the cluster
-/// cannot be read, that is said once.
+/// cannot be read, that is said once, and a line on a terminal says for how long.
 ///
 /// # Errors
 /// When the cluster cannot be read at first.
@@ -244,10 +244,11 @@ pub async fn watch(
 ) -> Result<(), CliError> {
     let (client, namespace) = scope.connect().await?;
     let place = (scope.controller_kind, namespace.as_deref());
-    watch_with(&client, place, flags, (format, screen), clock, print).await
+    watch_with(&client, place, flags, (format, screen), clock, print, &mut progress).await
 }
 
-/// The same over a client.
+/// The same over a client. `age` shows for how long the cluster could not be read, in place of what it showed before; an empty text takes
+/// that away.
 async fn watch_with(
     client: &Client,
     (controller_kind, namespace): (ControllerKind, Option<&str>),
@@ -255,6 +256,7 @@ async fn watch_with(
     (format, screen): (Format, Option<Screen>),
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
+    age: &mut dyn FnMut(&str),
 ) -> Result<(), CliError> {
     let (mut before, mut read_at, mut is_lost) = (None, None, false);
     let mut patience = PATIENCE;
@@ -269,17 +271,19 @@ async fn watch_with(
             None => Ok(read.await?),
             Some(since) => match tokio::time::timeout(patience, read).await {
                 Ok(known) => known.map_err(|error| (since, error.to_string())),
-                Err(_) => Err((since, format!("the API server has not answered for {} s", patience.as_secs()))),
+                Err(_) => Err((since, "the API server does not answer".to_owned())),
             },
         };
         let (known, now) = match known {
             Ok(known) => known,
-            Err((since, error)) => {
+            Err(((since, at), error)) => {
                 let lost = outage(since, &error, flags.zone);
                 if !is_lost && format == Format::Table && !print(&PlainText::lines([lost])) {
                     return Ok(());
                 }
                 is_lost = true;
+                let lasts = TimeDelta::from_std(Instant::elapsed(&at)).unwrap_or(TimeDelta::MAX);
+                age(&format!("Not live for {}.", stretch(lasts)));
                 tokio::time::sleep(PERIOD).await;
                 continue;
             }
@@ -288,7 +292,10 @@ async fn watch_with(
         let listing = listing(&known, flags.zone, now);
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
         let was_lost = std::mem::take(&mut is_lost);
-        read_at = Some(now);
+        if was_lost {
+            age("");
+        }
+        read_at = Some((now, began));
         if before.as_ref() != Some(&seen) || was_lost {
             let is_separated = before.is_none() || format != Format::Table || print(&PlainText::lines([""]));
             if !is_separated || !print(&listing.shown(format, screen)) {

@@ -5,6 +5,7 @@
 //! is said are one entry. The Jobs and Events are read once for all slots. Pure, except for [`read`].
 
 mod fates;
+mod refusals;
 mod traces;
 
 use std::cell::OnceCell;
@@ -54,6 +55,8 @@ pub enum Fate {
     Due,
     /// It is due and starts when another Job has ended.
     Waits,
+    /// It is due, and starts when what holds it has ended: failures, a name that is taken, or a template that makes no Job.
+    Held,
     /// What would tell is gone.
     Unknown,
 }
@@ -136,6 +139,7 @@ impl Judged {
             (Fate::Frozen, None) => '*',
             (Fate::Due, None) => '>',
             (Fate::Waits, None) | (_, Some(RunResult::Waiting)) => '~',
+            (Fate::Held, None) => '=',
             (Fate::Unknown, None) => '?',
         }
     }
@@ -210,6 +214,8 @@ pub(crate) struct History<'a> {
     kept_since: Option<DateTime<Utc>>,
     /// The oldest slot that waits for other Jobs to end.
     waits_from: Option<DateTime<Utc>>,
+    /// The oldest slot that something else holds.
+    held_from: Option<DateTime<Utc>>,
     /// Which runs had no success whose Jobs are gone.
     lost: Option<LostRuns<'a>>,
 }
@@ -223,6 +229,7 @@ impl<'a> History<'a> {
         let kept_since = kept_since(cron_job, children);
         let traces = Traces::of(known, now);
         let waits_from = case.slots_that_wait(explanation.by_schedule).first().copied();
+        let held_from = case.slots_that_are_held(explanation.by_schedule).first().copied();
         let lost = case.lost_runs();
         Self {
             known,
@@ -234,6 +241,7 @@ impl<'a> History<'a> {
             before_freeze: OnceCell::new(),
             kept_since,
             waits_from,
+            held_from,
             lost,
         }
     }
@@ -321,6 +329,7 @@ impl<'a> History<'a> {
                 let why = "its Job no longer exists, and no success of it is known".to_owned();
                 (Some(RunResult::Gone), (Fate::Started, None, why))
             }
+            Some((run @ RunResult::Gone, why)) => (Some(run), (Fate::Started, None, self.or_dropped(why))),
             Some((run, why)) => (Some(run), (Fate::Started, None, why.to_owned())),
             None => (None, self.fate_of(slot)),
         };

@@ -14,7 +14,7 @@ use schedule::Zone;
 
 use super::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError};
 use super::explain::read::{Target, read};
-use super::explain::{Facts, InCharge, MANY, Resumed, Resumption, resumed};
+use super::explain::{AS_SOON, Facts, InCharge, MANY, Resumed, Resumption, resumed};
 use super::{Answer, CliError};
 use crate::api::batch_v1::Job;
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
@@ -127,10 +127,12 @@ fn resumption(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
     }
     let deleted: Vec<String> = deleted.iter().map(|name| name.name.to_string()).collect();
     let noun = facts.cron_job.controller_kind.child.kind;
+    let leaderless = facts.without_leader(now);
+    let at_once = if leaderless.is_some() { AS_SOON } else { "at once" };
     let first =
         if deleted.is_empty() { String::new() } else { format!("{noun} {} is deleted, and ", deleted.join(", ")) };
     let then = match then {
-        Resumption::Starts(slot) => format!("{first}the run of {slot}, suspended until now, starts at once"),
+        Resumption::Starts(slot) => format!("{first}the run of {slot}, suspended until now, starts {at_once}"),
         Resumption::Waits(next) => format!("it runs at {next}"),
         Resumption::Never => "it does not run, because its schedule has no next time".to_owned(),
     };
@@ -140,7 +142,8 @@ fn resumption(facts: &Facts, zone: Zone, now: DateTime<Utc>) -> String {
         number if number > MANY => format!(" More than {MANY} suspended runs are passed over."),
         number => format!(" {number} suspended runs are passed over."),
     };
-    format!("is resumed{whose}: {then}.{passed_over}")
+    let leaderless = leaderless.map(|sentence| format!(" {sentence}")).unwrap_or_default();
+    format!("is resumed{whose}: {then}.{passed_over}{leaderless}")
 }
 
 #[cfg(test)]

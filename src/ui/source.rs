@@ -31,7 +31,7 @@ use crate::cli::check::sources::{self, Read};
 use crate::cli::cluster::Known;
 use crate::cli::explain::lease::ControllerLease;
 use crate::cli::explain::lease::Leases;
-use crate::cli::explain::read::{Said, lease_at, lease_of, list, list_leases, told_runs};
+use crate::cli::explain::read::{Said, lease_at, lease_of, list, list_leases};
 use crate::cli::explain::watched::Watched;
 use crate::cli::explain::{Case, Facts, InCharge, leases_unread};
 use crate::cli::next::manifests;
@@ -283,19 +283,14 @@ impl Source {
         drop(leases);
         let namespace_unread = self.restrictions.read().unread.clone();
         let events: Vec<Said> = said(&|_| true);
-        let told = told_runs(&events);
         let facts = Facts {
-            cron_job: Arc::clone(&cron_job),
-            in_charge,
-            jobs,
-            warnings,
-            told,
             lease,
-            leases_unread: None,
             namespace_unread,
             edited: watched.edited,
+            backfilled: watched.backfilled.to_vec(),
+            ..Facts::of(Arc::clone(&cron_job), in_charge, jobs)
         };
-        let mut known = Known { facts, events };
+        let mut known = Known { facts: facts.with_events(&events, warnings), events };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
         let taken = taken.filter(|taken| !taken.job.is_child_of(&cron_job));
         known.facts.jobs.extend(taken.map(|taken| Arc::clone(&taken.job)));

@@ -405,7 +405,7 @@ fn page_has_no_serious_barriers() {
         ("?view=timeline&q=zzz", ".empty"),
         ("?zone=%2B01:00", ".error"),
     ];
-    let sizes = [("light", 1280, 720), ("dark", 1280, 720), ("light", 390, 844)];
+    let sizes = [("light", 1280, 720), ("dark", 1280, 720), ("light", 390, 844), ("dark", 390, 844)];
     let mut violations = Vec::new();
     for (scheme, width, height) in sizes {
         browser.scheme(scheme);

@@ -95,9 +95,7 @@ impl ClusterCronJob<'_> {
         cron_job.controller_kind = self.controller_kind;
         PolicyOptions { enabled: true, seed: self.seed.into() }.apply(&mut cron_job);
         Manage::Annotated.takes(&mut cron_job);
-        let labelled: Labelled = serde_json::from_str(text).map_err(|error| undecoded(Box::new(error)))?;
-        let value = labelled.metadata.annotations.get(BACKFILL);
-        let record = value.and_then(|value| Record::read(value, &cron_job.uid));
+        let record = record_in(text, &cron_job.uid).map_err(|error| undecoded(Box::new(error)))?;
         let record = record.unwrap_or_else(|| Record::new(cron_job.uid.clone()));
         Ok(Stored { cron_job, record })
     }
@@ -134,6 +132,12 @@ impl ClusterCronJob<'_> {
 
 /// How long the end of a wait is not looked at in a cluster with a time of its own.
 const OWN_TIME: Duration = Duration::from_secs(1);
+
+/// The record of backfills of the object `uid` in its text.
+pub(super) fn record_in(text: &str, uid: &Uid) -> serde_json::Result<Option<Record>> {
+    let labelled: Labelled = serde_json::from_str(text)?;
+    Ok(labelled.metadata.annotations.get(BACKFILL).and_then(|value| Record::read(value, uid)))
+}
 
 /// A Job, and the backfill that its label names.
 pub(super) fn decode_job(text: &str) -> Result<(Job, Option<String>), Box<dyn std::error::Error + Send + Sync>> {
@@ -337,6 +341,7 @@ impl Run<'_> {
         match found {
             Some((job, _)) if is_ours => self.track(&job, begun.slot, true),
             _ if may_have_run => {
+                self.tally.begun = self.next.number_begun();
                 self.tally.unknown += 1;
                 let why = "it may have run: its Job, if there was one, was deleted. --rerun starts it";
                 self.tell(&Step::Skipped { slot: begun.slot, why });

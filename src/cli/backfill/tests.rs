@@ -11,8 +11,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::api::backfill::Record;
-use crate::api::policy::BACKFILL;
 use crate::client;
 use crate::controller::tests::objects::{controlled_by, time};
 use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, final_status, job};
@@ -353,7 +351,8 @@ async fn suspension_stops_it_and_the_same_command_continues() {
     let mut other = request();
     other.question.to = Given::Instant(time("2026-03-02T09:00:00Z"));
     let error = cluster.call(&other).await.0.unwrap_err();
-    assert!(error.contains("--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z continues it"), "{error}");
+    let continues = "--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z --max-active 2 continues it";
+    assert!(error.contains(continues), "{error}");
     assert!(cluster.call(&asked).await.0.unwrap().is_good);
     assert_eq!(cluster.backfilled(), names());
 }
@@ -480,6 +479,7 @@ async fn dry_run_of_an_interrupted_backfill_says_what_is_left() {
         let found: Vec<Value> = lines[1]["slots"].as_array().unwrap().iter().map(row).collect();
         let utc = |row: &Value| row.to_string().replace("+00:00", "Z");
         assert_eq!(found.iter().map(utc).collect::<Vec<_>>(), [&first, &left].map(utc), "{sentence}");
+        assert_eq!((&lines[0]["begun"], &lines[0]["total"]), (&json!(2), &json!(12)), "{sentence}: 2 + 1 + 9");
         let (_, printed) = cluster.call(&Request { dry_run: true, format: Format::Table, ..asked.clone() }).await;
         assert!(
             printed[1].ends_with("\nWithout --dry-run, this command goes on with these.\n"),
@@ -495,7 +495,8 @@ async fn dry_run_of_an_interrupted_backfill_says_what_is_left() {
 async fn interrupted_backfill_says_what_continues_it() {
     let cluster = Cluster::new(json!({}), usual).await;
     let at = |minutes| Since::Ago(TimeDelta::minutes(minutes));
-    let Request { question, format, .. } = request();
+    let Request { mut question, format, .. } = request();
+    question.rerun = true;
     for (sentence, from, to) in
         [("the first process", at(131), at(21)), ("the same times are others now", at(131), at(21))]
     {
@@ -506,7 +507,7 @@ async fn interrupted_backfill_says_what_continues_it() {
         let kind = ControllerKind::CronJob;
         let ended = interruptible(&cluster.client, kind, place, &asked, clock, &mut print, &mut note, stop).await;
         let error = ended.unwrap_err().to_string();
-        let continues = "--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z continues it";
+        let continues = "--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z --max-active 2 --rerun continues it";
         assert!(error.contains(continues), "{sentence}: {error}");
     }
     let begun = cluster.backfilled().len();

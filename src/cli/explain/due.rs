@@ -56,6 +56,15 @@ impl Case<'_> {
         }
     }
 
+    /// The slots that start when something else than other Jobs holds them no more, oldest first, in this state by its schedule.
+    pub(in crate::cli) fn slots_that_are_held(&self, by_schedule: State) -> Vec<DateTime<Utc>> {
+        match by_schedule {
+            // With `after-change: wait`, the record of decided slots has each slot of a pause.
+            State::Paused | State::NameTaken | State::BadTemplate => self.newest_due(self.most_that_wait()),
+            _ => Vec::new(),
+        }
+    }
+
     /// How many slots wait while a run blocks them. With a backlog of none, the newest one does for a minute.
     pub(in crate::cli) fn most_that_wait(&self) -> usize {
         self.cron_job.limits().backlog.unwrap_or(1).max(1)

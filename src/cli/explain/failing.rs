@@ -35,7 +35,7 @@ pub struct NoSuccess {
     pub created: DateTime<Utc>,
     /// How many runs failed since then, of those whose Jobs or Events still exist.
     pub failures: usize,
-    /// The slots since then, or since its creation, those of a freeze among them; one more than are counted if there are more.
+    /// The slots since then, or since its creation, until now, those of a freeze among them; one more than are counted if there are more.
     pub slots: usize,
 }
 
@@ -76,7 +76,7 @@ impl LostRuns<'_> {
     }
 }
 
-/// The slots of a schedule after a time up to the newest one that started, one more than [`MOST_SLOTS`] at most.
+/// The slots of a schedule after a time up to another, one more than [`MOST_SLOTS`] at most.
 fn slots_between(schedule: Option<&Schedule>, from: DateTime<Utc>, until: Option<DateTime<Utc>>) -> usize {
     let (Some(schedule), Some(until)) = (schedule, until) else { return 0 };
     let slots = std::iter::successors(schedule.next_after(from), |slot| schedule.next_after(*slot));
@@ -138,7 +138,7 @@ impl<'a> Case<'a> {
         if may_be_lost && self.job_of(slot).is_none() && without_success.contains(cron_job.due(slot), &name) {
             return Some(name);
         }
-        if is_deleted_first && self.slots_without_success() < UNENDED {
+        if is_deleted_first && self.slots_without_success(self.last_slot()) < UNENDED {
             return None;
         }
         // One that is newer may have been created after the Jobs were read.
@@ -190,10 +190,15 @@ impl<'a> Case<'a> {
         Some(since).filter(|_| spec.failed_jobs_history_limit.is_none_or(|limit| limit > 0))
     }
 
-    /// How many slots came since the last success, up to the newest one that started.
-    fn slots_without_success(&self) -> usize {
+    /// How many slots came since the last success, up to a time.
+    fn slots_without_success(&self, until: Option<DateTime<Utc>>) -> usize {
         let from = self.last_success().unwrap_or(self.cron_job.creation_timestamp);
-        slots_between(self.own_schedule(), from, self.last_slot())
+        slots_between(self.own_schedule(), from, until)
+    }
+
+    /// The newest time of a slot that can have come.
+    fn nominal_now(&self) -> DateTime<Utc> {
+        self.cron_job.nominal(self.now)
     }
 
     /// The Job of the newest slot that ended and still exists.
@@ -220,7 +225,7 @@ impl<'a> Case<'a> {
             last: self.last_success(),
             created: self.cron_job.creation_timestamp,
             failures: self.known_failures(),
-            slots: self.slots_without_success(),
+            slots: self.slots_without_success(Some(self.nominal_now())),
         }
     }
 
@@ -284,6 +289,8 @@ impl<'a> Case<'a> {
             (is_deleted && is_long).then(|| format!("each is deleted when it is stuck ({STUCK_AFTER})"))?
         };
         (slots >= UNENDED).then(|| {
+            let slots =
+                slots + slots_between(self.schedule(), self.last_slot().unwrap_or(from), Some(self.nominal_now()));
             let slots = if slots > MOST_SLOTS { format!("more than {MOST_SLOTS} slots") } else { count(slots, "slot") };
             let now = running.map(|job| format!(" {} {} {}.", self.noun(), job.name.name, self.doing(job)));
             let head = format!("No run has ended for {} ({slots})", stretch(self.now - from));

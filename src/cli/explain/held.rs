@@ -27,6 +27,9 @@ pub(super) const FORBIDS: &str = "concurrencyPolicy is Forbid";
 pub(super) const REPLACES: &str =
     "a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits)";
 
+/// When a run starts that nothing but the lack of a controller holds.
+pub(in crate::cli) const AS_SOON: &str = "as soon as a controller runs";
+
 /// The Events that other sentences of an explanation stand for.
 const TOLD: [&str; 14] = [
     "UnknownTimeZone",
@@ -103,18 +106,64 @@ fn resume(cron_job: &mut CronJob, now: DateTime<Utc>) {
     }
 }
 
+impl Facts {
+    /// That no Lease shows that a controller runs the CronJob at `now`, in a sentence; `None` if one does, or Leases cannot be read.
+    pub(in crate::cli) fn without_leader(&self, now: DateTime<Utc>) -> Option<String> {
+        match &self.lease {
+            _ if self.leases_unread.is_some() => None,
+            None => Some("No Lease shows that a controller runs.".to_owned()),
+            Some(_) => self.abandoned(now),
+        }
+    }
+
+    /// That its controller no longer renews its lease, in a sentence.
+    pub(super) fn abandoned(&self, now: DateTime<Utc>) -> Option<String> {
+        let lease = self.lease.as_ref().filter(|lease| lease.is_abandoned(now))?;
+        Some(format!("No run starts until a controller is running: {}.", lease.state(now)))
+    }
+}
+
 impl Case<'_> {
-    pub(super) fn suspended(&self) -> String {
-        let resumed = self.rehearse(|cron_job| resume(cron_job, self.now), &self.facts.jobs, self.now);
-        let then = match self.what_follows(&resumed) {
-            Resumption::Starts(slot) => format!("the run of {slot} would start at once"),
-            Resumption::Waits(next) => format!("it would run at {next}"),
-            Resumption::Never => "it would not run either".to_owned(),
+    /// When a run starts that nothing else holds.
+    pub(super) fn at_once(&self) -> &'static str {
+        if self.facts.abandoned(self.now).is_some() { AS_SOON } else { "at once" }
+    }
+
+    /// The state, and its words, that holds a CronJob also once its suspension has ended, or the freeze of its Namespace.
+    pub(super) fn held_also(&self, stopped: State) -> Option<(State, String)> {
+        let mut cron_job = Arc::clone(self.cron_job);
+        match stopped {
+            State::Suspended => resume(Arc::make_mut(&mut cron_job), self.now),
+            State::Frozen => cron_job = cron_job.in_its_namespace(None),
+            _ => return None,
+        }
+        let free = Facts::of(cron_job, self.facts.in_charge, self.facts.jobs.clone());
+        let (state, why) = Case::new(&free, self.local, self.now).verdict();
+        let holds = match state {
+            State::Waiting | State::Starting | State::Overdue | State::Missed | State::BeingDeleted => false,
+            // A thaw ends the slots because of which it has that state.
+            State::Blocked | State::RunStuck | State::NameTaken => stopped == State::Suspended,
+            _ => true,
         };
+        holds.then_some((state, why))
+    }
+
+    pub(super) fn suspended(&self) -> String {
         let by = self.cron_job.handover.suspended_by();
         if self.facts.in_charge == InCharge::NotManaged {
             return format!("It is suspended, too ({by}).");
         }
+        if let Some((_, why)) = self.held_also(State::Suspended) {
+            return format!(
+                "It does not run: it is suspended ({by}). If it were resumed now, it would not start either. {why}"
+            );
+        }
+        let resumed = self.rehearse(|cron_job| resume(cron_job, self.now), &self.facts.jobs, self.now);
+        let then = match self.what_follows(&resumed) {
+            Resumption::Starts(slot) => format!("the run of {slot} would start {}", self.at_once()),
+            Resumption::Waits(next) => format!("it would run at {next}"),
+            Resumption::Never => "it would not run either".to_owned(),
+        };
         format!("It does not run: it is suspended ({by}). If it were resumed now, {then}.")
     }
 
@@ -128,7 +177,11 @@ impl Case<'_> {
     pub(super) fn frozen(&self) -> Option<String> {
         let restriction = self.cron_job.restriction()?;
         let until = self.moment(restriction.frozen_until(self.now)?);
-        Some(format!("It does not run: its Namespace is frozen until {until}{}.", why(restriction.reason.as_deref())))
+        let also = self.held_also(State::Frozen);
+        let also =
+            also.map(|(_, why)| format!(" Nothing would start without the freeze either. {why}")).unwrap_or_default();
+        let why = why(restriction.reason.as_deref());
+        Some(format!("It does not run: its Namespace is frozen until {until}{why}.{also}"))
     }
 
     /// What a resumed CronJob does, of which that is the sync.

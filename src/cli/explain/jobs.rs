@@ -7,10 +7,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::read::Said;
-use super::{Case, LATE_AFTER, MAX_WARNINGS, State};
+use super::read::{Said, Told};
+use super::{Case, LATE_AFTER, LastRun, MAX_WARNINGS, State};
 use crate::api::batch_v1::{FinishedCondition, Job, WaitsFor};
 use crate::cli::output::stretch;
+
+/// Why no Event may tell how a Job ended: the rate limit of Events, which is client-go's.
+pub(in crate::cli) const DROPPED: &str =
+    "of so many Events some may not have been written (25 at once, then one in five minutes)";
 
 /// The patches of a template whose Jobs wait.
 pub(super) const UNSUSPENDED: &str = r#"{"spec":{"jobTemplate":{"spec":{"suspend":false}}}}"#;
@@ -52,6 +56,46 @@ impl<'a> Case<'a> {
     pub(super) fn too_many(&self) -> usize {
         let limit = self.cron_job.limits().max_concurrent.unwrap_or(1);
         (self.blockers().len() + 1).saturating_sub(limit).max(1)
+    }
+
+    /// The newest run of a slot.
+    pub(super) fn last_run(&self) -> Option<LastRun> {
+        let slot = self.last_slot()?;
+        let found = self.job_of(slot);
+        let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
+        let (exists, outcome) =
+            (found.is_some(), found.map_or_else(|| self.outcome_of_gone(&job), |job| self.outcome(Some(job))));
+        Some(LastRun { time: self.zone.at(slot), job, exists, of_backfill: false, outcome })
+    }
+
+    /// The newest run by hand or of a backfill, if the schedule has started none.
+    pub(super) fn unscheduled_run(&self) -> Option<LastRun> {
+        if self.last_slot().is_some() {
+            return None;
+        }
+        let job = self.children().max_by_key(|job| job.creation_timestamp)?;
+        Some(LastRun {
+            time: self.zone.at(job.creation_timestamp),
+            job: job.name.name.to_string(),
+            exists: true,
+            of_backfill: job.of_backfill,
+            outcome: self.outcome(Some(job)),
+        })
+    }
+
+    /// What became of a Job that is gone, as far as an Event says it.
+    fn outcome_of_gone(&self, name: &str) -> String {
+        let end = self.facts.told.iter().filter(|run| run.job == name).find_map(|run| match run.what {
+            Told::Ended(end) => Some(end),
+            _ => None,
+        });
+        let gone = self.outcome(None);
+        match end {
+            Some(FinishedCondition::Complete) => format!("succeeded, and {gone}"),
+            Some(FinishedCondition::Failed) => format!("failed, and {gone}"),
+            None if self.facts.may_lack_events => format!("{gone}; {DROPPED}"),
+            None => gone,
+        }
     }
 
     /// What became of a Job; `None` is one that is gone.

@@ -28,12 +28,14 @@ use crate::api::manage::Standing;
 use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
+use crate::cli::backfill::covered;
 use crate::cli::cluster::{self, ControllerFlags};
 use crate::cli::failure::Failure;
 use crate::cli::kubectl::Program;
 use crate::cli::restrictions::{Restrictions, unread};
 use crate::cli::unfinished;
 use crate::client::{DeadlineError, connect_for_person};
+use crate::events::CorrelatorOptions;
 
 /// How often [`await_run`] reads.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -51,6 +53,10 @@ pub struct Facts {
     pub warnings: Result<Vec<Said>, String>,
     /// What Events tell of its Jobs, newest first.
     pub told: Vec<ToldRun>,
+    /// Whether Events of its Jobs may not have been written, because there were too many.
+    pub may_lack_events: bool,
+    /// The times of slots that backfills covered, first and last.
+    pub backfilled: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     /// The lease of its controller; `None` if there is none or it could not be read.
     pub lease: Option<ControllerLease>,
     /// Why the leases could not be read.
@@ -70,11 +76,28 @@ impl Facts {
             jobs,
             warnings: Ok(Vec::new()),
             told: Vec::new(),
+            may_lack_events: false,
+            backfilled: Vec::new(),
             lease: None,
             leases_unread: None,
             namespace_unread: None,
             edited: SlotsEdited::default(),
         }
+    }
+
+    /// The same with all Events about it, newest first, and the Warnings among them.
+    #[must_use]
+    pub(crate) fn with_events(self, all: &[Said], warnings: Result<Vec<Said>, String>) -> Self {
+        let number = |said: &[Said]| said.iter().map(|said| said.count).fold(0, u64::saturating_add);
+        let others = number(all).saturating_sub(warnings.as_deref().map_or(0, number));
+        let most = u64::from(CorrelatorOptions::default().spam_burst);
+        Self { told: told_runs(all), may_lack_events: others >= most, warnings, ..self }
+    }
+
+    /// The same with the backfills that the object's text names.
+    #[must_use]
+    pub(in crate::cli) fn with_backfills(self, text: &str) -> Self {
+        Self { backfilled: covered(text, &self.cron_job.uid), ..self }
     }
 
     /// The newest Warning since then that says that the API server refused a Job.
@@ -355,10 +378,10 @@ pub async fn read(
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
     let about = format!("&fieldSelector=involvedObject.uid={}", cron_job.uid);
     let events = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
-    let (told, warnings) = match events {
+    let (all, warnings) = match events {
         Ok(events) => {
             let (all, warnings) = cluster::by_object(events).remove(&cron_job.uid).unwrap_or_default();
-            (told_runs(&all), Ok(warnings))
+            (all, Ok(warnings))
         }
         Err(error) => (Vec::new(), Err(error.to_string())),
     };
@@ -370,7 +393,8 @@ pub async fn read(
     let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
     let namespace_unread = restrictions.unread;
     let edited = slots_edited(&text);
-    Ok(Facts { cron_job, in_charge, jobs, warnings, told, lease, leases_unread, namespace_unread, edited })
+    let facts = Facts { lease, leases_unread, namespace_unread, edited, ..Facts::of(cron_job, in_charge, jobs) };
+    Ok(facts.with_events(&all, warnings).with_backfills(&text))
 }
 
 /// Which controller runs the CronJob, just decoded from `json`, and its lease. Afterwards it reads as that controller reads it.

@@ -86,12 +86,14 @@ impl Explanation {
         let (what, command) = of_job.or_else(|| match self.state {
             State::Waiting | State::Starting | State::BeingDeleted => None,
             State::Suspended if self.controller == InCharge::NotManaged => takeback(),
-            State::Suspended => {
-                Some(("It goes on when it is resumed.".to_owned(), format!("{program} resume {place} {name}")))
-            }
-            State::Frozen => {
-                Some(("It goes on when its namespace is thawed.".to_owned(), format!("{program} thaw {place}")))
-            }
+            State::Suspended => Some((
+                format!("It goes on when it is resumed{}.", self.and_then()),
+                format!("{program} resume {place} {name}"),
+            )),
+            State::Frozen => Some((
+                format!("It goes on when its namespace is thawed{}.", self.and_then()),
+                format!("{program} thaw {place}"),
+            )),
             State::Blocked | State::RunStuck => self.frees(&noun, &place),
             State::NoController => takeback(),
             State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
@@ -113,6 +115,17 @@ impl Explanation {
             }
         })?;
         Some(Remedy { what, command: format!("{command}{flags}") })
+    }
+
+    /// What else has to happen once a user no longer stops it.
+    fn and_then(&self) -> &'static str {
+        match self.held_also {
+            None => "",
+            Some(State::Paused) => ", and then when a run succeeds",
+            Some(State::Frozen) => ", and then when its namespace is thawed",
+            Some(State::Blocked | State::RunStuck) => ", and then when a running Job has ended",
+            Some(_) => ", and then when it is mended",
+        }
     }
 
     /// What ends a state in which a run has not started, or shows what does. `handover` hands the CronJob over.

@@ -733,7 +733,7 @@ fn next_run_is_described_with_its_effect() {
 }
 
 /// A lease of the controller that its holder renewed last at `renewed`.
-fn lease(name: &str, holder: &str, renewed: &str) -> Lease {
+pub(crate) fn lease(name: &str, holder: &str, renewed: &str) -> Lease {
     let object = json!({
         "metadata": {"name": name, "namespace": "kube-system"},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed},
@@ -1398,7 +1398,7 @@ fn a_cron_job_whose_runs_fail_or_do_not_end_is_so_whatever_runs_now() {
             minutely(&starting),
             failed(59..60),
             State::Failing,
-            format!("{since} (29 slots, 1 failed run still known): the last run failed, Job nightly-29922359."),
+            format!("{since} (30 slots, 1 failed run still known): the last run failed, Job nightly-29922359."),
         ),
         (
             "none is kept, and the record of the last failure tells",
@@ -1940,6 +1940,34 @@ fn runs_that_failed_and_whose_jobs_are_gone_count_by_their_events() {
     }
 }
 
+/// Every hour; the last success was at five o'clock, and the Job of nine o'clock is gone.
+#[test]
+fn outcome_of_a_run_whose_job_is_gone_is_that_of_its_event_and_slots_count_until_now() {
+    let change = json!({
+        "spec": {"schedule": "0 * * * *"},
+        "status": {"lastScheduleTime": "2026-11-22T09:00:00Z", "lastSuccessfulTime": "2026-11-22T05:00:30Z"},
+    });
+    let created = |count| Said { count, ..event(0, 0, "SuccessfulCreate", "Created job", "") };
+    let saw = |end| event(0, 40, "SawCompletedJob", "Saw completed job:", end);
+    let rows = [
+        ("it failed", vec![saw(", condition: Failed")], "failed, and no longer exists"),
+        ("it succeeded", vec![saw(", condition: Complete")], "succeeded, and no longer exists"),
+        ("no Event tells", vec![created(1)], "no longer exists"),
+        (
+            "the Event may not have been written",
+            vec![created(25)],
+            "no longer exists; of so many Events some may not have been written (25 at once, then one in five minutes)",
+        ),
+    ];
+    for (sentence, events, outcome) in rows {
+        let facts = facts(&change, vec![]).with_events(&events, Ok(Vec::new()));
+        let told = explain(&facts, Zone::UTC, instant("2026-11-22T12:30:00Z"));
+        assert_eq!(told.last_run.as_ref().map(|run| &*run.outcome), Some(outcome), "{sentence}");
+        let slots = told.no_success.map(|no_success| no_success.slots);
+        assert_eq!(slots, (sentence == "it failed").then_some(7), "{sentence}");
+    }
+}
+
 /// Every minute, at ten o'clock and five seconds; of nine o'clock. A case, a change, the Jobs and the Events.
 type Lost<'a> = (&'a str, Value, Vec<Arc<Job>>, Vec<Said>, State, &'a str);
 
@@ -1971,7 +1999,7 @@ fn a_run_whose_job_is_gone_without_a_success_is_no_success_and_may_not_have_fail
     let policy = |policy: &str, change: &Value| merged(json!({"spec": {"concurrencyPolicy": policy}}), change);
     let succeeded = |at: &str, change: &Value| merged(change.clone(), &json!({"status": {"lastSuccessfulTime": at}}));
     let is_active = merged(last.clone(), &json!({"status": {"active": [active("2026-11-22T09:59:00Z")]}}));
-    let gone = "No success for 29m55s (29 slots): Job nightly-29922359 is gone, and no success of it is known.";
+    let gone = "No success for 29m55s (30 slots): Job nightly-29922359 is gone, and no success of it is known.";
     let earlier = "No success for 29m55s (30 slots): Job nightly-29922358 is gone, and no success of it is known.";
     let fine = "It runs on schedule and waits for the next run.";
     let (starting, replaced) =

@@ -5,12 +5,15 @@
 
 use std::sync::{Arc, OnceLock};
 
+use chrono::{DateTime, Utc};
+
 use super::InCharge;
 use super::in_charge::without_policies;
 use super::lease::Leases;
 use crate::api::batch_v1::{CronJob, SlotsEdited, slots_edited};
 use crate::api::policy::PolicyOptions;
 use crate::api::{DecodeError, Interner, Manage, Object, ResourceKind, identity_at};
+use crate::cli::backfill::covered;
 use crate::cli::migrate::in_tree_wrote;
 
 /// A CronJob.
@@ -26,19 +29,23 @@ pub struct Watched {
     /// When its schedule, zone or suspension was written last; the page asks for it.
     #[cfg_attr(not(feature = "ui"), allow(dead_code))]
     pub edited: SlotsEdited,
+    /// The times of slots that backfills covered; the page asks for them.
+    #[cfg_attr(not(feature = "ui"), allow(dead_code))]
+    pub backfilled: Box<[(DateTime<Utc>, DateTime<Utc>)]>,
 }
 
 impl Watched {
     /// The CronJob with what is known of its controller.
     pub fn new(cron_job: CronJob, handed_over: bool, in_tree_wrote: Option<bool>) -> Self {
         let (cron_job, edited) = (Arc::new(cron_job), SlotsEdited::default());
-        Self { cron_job, in_tree: OnceLock::new(), handed_over, in_tree_wrote, edited }
+        Self { cron_job, in_tree: OnceLock::new(), handed_over, in_tree_wrote, edited, backfilled: Box::default() }
     }
 
     /// The CronJob that was just decoded from `json`.
     pub fn decoded(mut cron_job: CronJob, json: &str) -> Self {
         let handed_over = Manage::Annotated.takes(&mut cron_job);
-        Self { edited: slots_edited(json), ..Self::new(cron_job, handed_over, in_tree_wrote(json)) }
+        let backfilled = covered(json, &cron_job.uid).into();
+        Self { edited: slots_edited(json), backfilled, ..Self::new(cron_job, handed_over, in_tree_wrote(json)) }
     }
 
     /// Gives it the policies that it has in the controller. Only an object that is not shared yet is changed.

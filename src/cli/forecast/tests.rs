@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::cli::explain::explain;
+use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{facts, instant, job, name_of};
 
 const NOW: &str = "2026-11-22T10:01:00Z";
@@ -168,6 +169,30 @@ fn slots_are_held_as_reconcile_decides_by_the_durations_known() {
 fn nothing_starts_without_a_controller() {
     let ahead = ahead(&known(&json!({}), &[]), 5, |told| told.abandoned_lease = Some("kube-system/x".to_owned()));
     assert_eq!(words(&ahead), ["10:05 Wait - no controller renews its Lease kube-system/x"]);
+}
+
+/// At 10:01 the slot of ten o'clock is due, and those of the half hour before were missed.
+#[test]
+fn nothing_starts_while_the_api_server_refuses_the_jobs() {
+    let last = json!({"status": {"lastScheduleTime": "2026-11-22T09:30:00Z"}});
+    let refused = |time: &str| Said {
+        time: instant(time),
+        count: 1,
+        reason: "FailedCreate".to_owned(),
+        message: "Error creating job: jobs.batch \"x\" is forbidden: exceeded quota: q.".to_owned(),
+    };
+    let held = ["10:05 Wait - the API server refuses its Job: jobs.batch \"x\" is forbidden: exceeded quota: q"];
+    let deadline = json!({"spec": {"startingDeadlineSeconds": 30}});
+    let rows = [
+        ("a run is overdue", json!({}), "2026-11-22T10:00:02Z", held),
+        ("the deadline of the last run has passed", deadline, "2026-11-22T10:00:02Z", held),
+        ("it was an earlier run", json!({}), "2026-11-22T09:29:00Z", ["10:05 Start 10:05"]),
+    ];
+    for (sentence, change, time, want) in rows {
+        let facts = known(&merged_with(&last, &change), &[]);
+        let facts = Facts { warnings: Ok(vec![refused(time)]), ..facts };
+        assert_eq!(words(&ahead(&facts, 5, |_| ())), want, "{sentence}");
+    }
 }
 
 #[test]

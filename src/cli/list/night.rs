@@ -166,7 +166,8 @@ impl Night {
         self.missed.entries.extend(told(&|slot| slot.fate == Fate::Missed || is_overdue(slot)));
         self.skipped.entries.extend(told(&|slot| slot.fate == Fate::Skipped));
         self.stopped.entries.extend(told(&|slot| matches!(slot.fate, Fate::Suspended | Fate::Frozen)));
-        let is_idle = |slot: &Judged| matches!(slot.fate, Fate::Skipped | Fate::Missed | Fate::Due | Fate::Waits);
+        let is_idle =
+            |slot: &Judged| matches!(slot.fate, Fate::Skipped | Fate::Missed | Fate::Due | Fate::Waits | Fate::Held);
         if judged.iter().all(is_idle) {
             self.never_ran.entries.extend(told(&|_| true));
         }

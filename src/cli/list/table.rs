@@ -27,7 +27,7 @@ const LEFT_OUT: [usize; 3] = [1, BLOCKED_BY, 5];
 const SHORT_STRIP: usize = 10;
 /// What the letters of a strip mean.
 const LEGEND: &str = "RUNS, the newest right: \u{2713} succeeded, \u{2717} failed, \u{25cf} running, \u{2013} ran and its Job is gone, \
-                      \u{25cb} skipped, ~ waits, > due, ! missed, \u{2016} suspended, * frozen, ? unknown";
+                      \u{25cb} skipped, ~ waits, = held, > due, ! missed, \u{2016} suspended, * frozen, ? unknown";
 
 /// The rows, of which the worst is the first, as a terminal shows them: the worst last.
 pub(super) fn on_screen(

@@ -246,16 +246,22 @@ async fn watch_of_a_server_that_answers_no_more_says_so() {
         printed.push(text.to_string());
         if printed.len() == 1 {
             wire.judge(|_| Fate::Swallowed);
-        } else if printed.len() == 2 {
-            wire.calm();
         }
         printed.len() < 3
     };
+    let mut ages: Vec<String> = Vec::new();
+    let mut age = |text: &str| {
+        ages.push(text.to_owned());
+        if ages.len() == 3 {
+            wire.calm();
+        }
+    };
     let place = (ControllerKind::CronJob, None);
     let format = (Format::Table, None);
-    watch_with(&client, place, &ControllerFlags::default(), format, &*clock, &mut print).await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    let lost = "Not live since Sun 2026-11-22 10:00:00 +00:00: the API server has not answered for 5 s.";
+    watch_with(&client, place, &ControllerFlags::default(), format, &*clock, &mut print, &mut age).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    assert_eq!(ages, ["Not live for 7s.", "Not live for 14s.", "Not live for 21s.", ""], "it grows, and is taken away");
+    let lost = "Not live since Sun 2026-11-22 10:00:00 +00:00: the API server does not answer.";
     assert!(printed[0].contains("There are no CronJobs.") && printed[1].contains(lost), "{printed:?}");
     assert_eq!(printed.len(), 3, "what is live again is shown: {printed:?}");
 }

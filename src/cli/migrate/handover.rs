@@ -26,7 +26,7 @@ use crate::cli::CliError;
 use crate::cli::cluster::{self, ControllerFlags, Scope, WriteError};
 use crate::cli::explain::InCharge;
 use crate::cli::explain::lease::{ControllerLease, Leases};
-use crate::cli::explain::read::{ReadError, list};
+use crate::cli::explain::read::{ReadError, lease_at, list};
 use crate::cli::explain::rehearsal::Rehearsal;
 use crate::cli::output::moment;
 use crate::cli::restrictions::{Restrictions, unread};
@@ -159,7 +159,14 @@ pub(super) async fn hand_over_with(
     }
     let others = if manages_all.is_some() { InCharge::Own } else { InCharge::InTree };
     which.choose(&mut all, kind, namespace)?;
-    let change_one = async |seen| change(client, seen, (*direction, *dry_run), others, flags, now).await;
+    let known = leases.as_deref().map(Leases::of);
+    let next = if *direction == Direction::Handover { InCharge::HandedOver } else { others };
+    let change_one = async |seen: Seen| {
+        let lease = known.as_ref().map(|leases| lease_at(leases, kind, &seen.cron_job.name.namespace, next));
+        let leads = lease.is_none_or(|lease| lease.is_some_and(|lease| !lease.is_expired(now)));
+        let next = Next { others, leads };
+        change(client, seen, (*direction, *dry_run), next, flags, now).await
+    };
     let (changed, mut remarks) = which.change_all(direction.done(), all, undecoded, namespace, change_one).await;
     remarks.extend(restrictions.unread.as_deref().map(unread));
     if *direction == Direction::Handover {
@@ -175,16 +182,26 @@ pub(super) async fn hand_over_with(
     })
 }
 
+/// The controllers to which CronJobs go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    /// The controller of what is not handed over.
+    pub others: InCharge,
+    /// Whether the controller that gets the CronJob runs, unless Leases cannot be read.
+    pub leads: bool,
+}
+
 pub(super) async fn change(
     client: &Client,
     seen: Seen,
     (direction, dry_run): (Direction, bool),
-    others: InCharge,
+    next: Next,
     flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Changed {
     let object = Object::of(&seen.cron_job);
     let what = format!("{} {object}", if direction == Direction::Handover { "hand over" } else { "take back" });
+    let Next { others, .. } = next;
     let plan = |seen: &Seen| {
         let before = seen.standing();
         let wanted = direction.wanted(before);
@@ -193,9 +210,9 @@ pub(super) async fn change(
         let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
         let starts = match direction {
             _ if before.is_handed_over() == wanted.is_handed_over() || before.is_suspended() => None,
-            Direction::Handover => starts_here(seen, flags.zone, now),
-            Direction::Takeback if others == InCharge::Own => starts_here(seen, flags.zone, now),
-            Direction::Takeback => starts_in_tree(seen, flags.zone, now),
+            Direction::Handover => starts_here(seen, next, flags.zone, now),
+            Direction::Takeback if others == InCharge::Own => starts_here(seen, next, flags.zone, now),
+            Direction::Takeback => starts_in_tree(seen, next, flags.zone, now),
         };
         let changed = Changed { object: object.clone(), outcome, suspended: before.is_suspended(), message, starts };
         let mut patch = before.patch(wanted);
@@ -220,7 +237,7 @@ fn newer(before: &Seen, text: &str, flags: &ControllerFlags) -> Result<Seen, Str
 }
 
 /// What this controller does as soon as the CronJob is its own: it rehearses that.
-fn starts_here(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
+fn starts_here(seen: &Seen, next: Next, local: Zone, now: DateTime<Utc>) -> Option<String> {
     let then = Rehearsal::of(&seen.cron_job, &seen.jobs, local, now);
     let names = |names: &[ObjectName]| names.iter().map(|name| name.name.to_string()).collect::<Vec<_>>().join(", ");
     let deletes = (!then.replaced.is_empty()).then(|| format!("deletes Job {}", names(&then.replaced)));
@@ -229,17 +246,19 @@ fn starts_here(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
         format!("starts Job {} of {}", name.name, moment(zone, *slot))
     });
     let does: Vec<String> = deletes.into_iter().chain(starts).collect();
-    (!does.is_empty()).then(|| format!("{PROGRAM} {} at once.", does.join(" and ")))
+    let when = if next.leads { "at once" } else { "as soon as it runs" };
+    (!does.is_empty()).then(|| format!("{PROGRAM} {} {when}.", does.join(" and ")))
 }
 
 /// What the in-tree controller starts as soon as the CronJob is its own, and this controller does not, or has not yet.
-fn starts_in_tree(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Option<String> {
+fn starts_in_tree(seen: &Seen, next: Next, local: Zone, now: DateTime<Utc>) -> Option<String> {
     if let Some(slot) = old_slots::find(seen, local, now) {
         return Some(format!("Under the in-tree controller, {}", slot.message));
     }
     let (own, slot) = old_slots::overdue(seen, local, now).filter(|(_, slot)| now - slot > LATE)?;
     let job = old_slots::late_job(&seen.cron_job, own, slot, local, now);
-    Some(format!("The in-tree controller starts {job}: no controller has started it yet."))
+    let when = if next.leads { "" } else { ", as soon as it runs" };
+    Some(format!("The in-tree controller starts {job}{when}: no controller has started it yet."))
 }
 
 /// That no controller can run what is handed over in one of these namespaces, as far as the leases say.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::ControllerKind;
-use crate::api::policy::REASON;
+use crate::api::policy::{PAUSE_AFTER_FAILURES, REASON};
 use crate::cli::check::{self, Rules, Source};
 use crate::cli::cluster::{self, ControllerFlags, Known, Namespaces, Scope};
 use crate::cli::explain::read::{read, read_alone};
-use crate::cli::explain::tests::{cron_job, facts, instant, post};
+use crate::cli::explain::tests::{cron_job, facts, instant, job, post};
 use crate::cli::explain::{Facts, State, explain};
 use crate::cli::findings;
 use crate::cli::list::listing;
@@ -81,6 +81,62 @@ fn freeze_is_a_state_with_its_reason() {
         let command = told.remedy("p", "").map(|remedy| remedy.command);
         let is_edit = command.as_deref() == Some("kubectl edit namespace shop");
         assert_eq!(is_edit, state == State::BadPolicy, "{sentence}: {command:?}");
+    }
+}
+
+/// Its last Job failed. Sentences, and what the command that ends its state does.
+#[test]
+fn what_holds_a_cron_job_once_a_user_no_longer_stops_it_is_said() {
+    let pausing = json!({"metadata": {"annotations": {PAUSE_AFTER_FAILURES: "1"}}});
+    let suspended = json!({"spec": {"suspend": true}});
+    let both = json!({"metadata": pausing["metadata"], "spec": suspended["spec"]});
+    let frozen = || json!({NOT_BEFORE: "2026-11-24T06:00:00Z"});
+    let until = "its Namespace is frozen until Tue 2026-11-24 06:00:00 +00:00.";
+    let paused = "It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job \
+                  succeeds, also one made with kubectl create job --from, or when the failed ones are deleted.";
+    let resumed = "It does not run: it is suspended (spec.suspend). If it were resumed now,";
+    let rows = [
+        (
+            "frozen",
+            json!({}),
+            frozen(),
+            format!("It does not run: {until}"),
+            "It goes on when its namespace is thawed.",
+        ),
+        (
+            "frozen and paused",
+            pausing,
+            frozen(),
+            format!("It does not run: {until} Nothing would start without the freeze either. {paused}"),
+            "It goes on when its namespace is thawed, and then when a run succeeds.",
+        ),
+        (
+            "suspended",
+            suspended.clone(),
+            json!({}),
+            format!("{resumed} it would run at Mon 2026-11-23 02:00:00 +00:00."),
+            "It goes on when it is resumed.",
+        ),
+        (
+            "suspended and paused",
+            both,
+            json!({}),
+            format!("{resumed} it would not start either. {paused}"),
+            "It goes on when it is resumed, and then when a run succeeds.",
+        ),
+        (
+            "suspended and frozen",
+            suspended,
+            frozen(),
+            format!("{resumed} it would not start either. It does not run: {until}"),
+            "It goes on when it is resumed, and then when its namespace is thawed.",
+        ),
+    ];
+    for (sentence, change, annotations, why, remedy) in rows {
+        let failed = job("2026-11-22T02:00:00Z", "cj", Some("Failed"));
+        let told = explain(&Facts { jobs: vec![failed], ..restricted(&change, annotations) }, Zone::UTC, instant(NOW));
+        assert_eq!(told.why, why, "{sentence}");
+        assert_eq!(told.remedy("p", "").map(|remedy| remedy.what).as_deref(), Some(remedy), "{sentence}");
     }
 }
 

@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Fate, History};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition};
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS};
-use crate::cli::explain::{CLOCKS_DIFFER, Case, Facts, State};
+use crate::cli::explain::{CLOCKS_DIFFER, Case, DROPPED, Facts, State};
 use crate::cli::output::count;
 use crate::controller::plan::Skip;
 use crate::controller::reconcile::IN_TIME;
@@ -33,8 +33,8 @@ impl History<'_> {
             let why = format!("it is suspended now ({})", self.known.facts.cron_job.handover.suspended_by());
             return (Fate::Suspended, Some(Skip::Suspended), why);
         }
-        if let Some(why) = self.frozen(slot, is_later || is_kept) {
-            return (Fate::Frozen, None, why);
+        if let Some(told) = self.frozen(slot, is_later || is_kept) {
+            return told;
         }
         if self.traces.says_passed_over(slot) {
             let why = "a change of the CronJob passed it over";
@@ -48,11 +48,17 @@ impl History<'_> {
         if let Some(why) = self.excluded(slot).filter(|_| is_later || is_kept) {
             return (Fate::Skipped, Some(Skip::PassedOver(slot)), why);
         }
-        let now = self.due_now(slot).or_else(|| self.waits(slot)).filter(|_| is_later);
-        if let Some(told) = now.or_else(|| self.blocked_at(slot, is_later, is_kept)) {
+        let now = self.due_now(slot).or_else(|| self.waits(slot)).or_else(|| self.held(slot)).filter(|_| is_later);
+        if let Some(told) = now.or_else(|| self.refused(slot, is_later || is_kept)) {
+            return told;
+        }
+        if let Some(told) = self.blocked_at(slot, is_later, is_kept) {
             return told;
         }
         if let Some(told) = self.name_taken(slot) {
+            return told;
+        }
+        if let Some(told) = self.was_paused(slot, is_later, is_kept) {
             return told;
         }
         if is_later {
@@ -69,7 +75,62 @@ impl History<'_> {
         } else {
             "its Job, if there was one, no longer exists, and no Event tells of it"
         };
-        (Fate::Unknown, None, why.to_owned())
+        (Fate::Unknown, None, self.or_dropped(why))
+    }
+
+    /// The words of what no Event tells, and why none may.
+    pub(super) fn or_dropped(&self, why: &str) -> String {
+        if self.known.facts.may_lack_events { format!("{why}; {DROPPED}") } else { why.to_owned() }
+    }
+
+    /// When the slot after this one is due.
+    fn next_due(&self, slot: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        Some(self.known.facts.cron_job.due(self.case.schedule()?.next_after(slot)?))
+    }
+
+    /// A slot of which an Event says that the API server refused its Job. Where later Jobs may be gone, an Event would tell of its
+    /// start, if all are there.
+    fn refused(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<Told> {
+        let said = self.traces.refusals.of_slot(slot, || self.next_due(slot))?;
+        let kind = self.known.facts.cron_job.controller_kind.child.kind;
+        let why = format!("the API server refused its {kind}: {}", said.refusal());
+        if said.message.ends_with("already exists") {
+            return Some((Fate::Missed, Some(Skip::NameTaken(slot)), why));
+        }
+        Some(if is_certain || self.traces.tell_all_since(said.time) {
+            (Fate::Missed, None, why)
+        } else {
+            (Fate::Unknown, None, format!("{why}; nothing tells whether it started later"))
+        })
+    }
+
+    /// A slot that came in a pause that is over, of which an Event tells.
+    fn was_paused(&self, slot: DateTime<Utc>, is_later: bool, is_kept: bool) -> Option<Told> {
+        let is_over = !(is_later && self.explanation.by_schedule == State::Paused);
+        let since = self.traces.paused_since(slot).filter(|_| is_over)?;
+        let is_certain = is_later || is_kept || self.traces.tell_all_since(since);
+        let why = || format!("failed runs held it, of which an Event tells ({PAUSE_AFTER_FAILURES})");
+        is_certain.then(|| (Fate::Skipped, Some(Skip::Paused(slot)), why()))
+    }
+
+    /// A slot that starts when what holds it has ended, and is no running Job.
+    fn held(&self, slot: DateTime<Utc>) -> Option<Told> {
+        self.held_from.filter(|from| slot >= *from)?;
+        let cron_job = &self.known.facts.cron_job;
+        Some(match self.explanation.by_schedule {
+            State::Paused => {
+                let limit = cron_job.limits().pause_after_failures.unwrap_or_default();
+                let failed = format!("{} failed before ({PAUSE_AFTER_FAILURES} is {limit})", count(limit, "Job"));
+                (Fate::Held, Some(Skip::Paused(slot)), format!("it is held until a run succeeds: {failed}"))
+            }
+            State::NameTaken => {
+                let kind = cron_job.controller_kind;
+                let (noun, name) = (kind.child.kind, kind.child_name(&cron_job.name.name, slot));
+                let why = format!("it is held until {noun} {name} is gone, which has another owner");
+                (Fate::Held, Some(Skip::NameTaken(slot)), why)
+            }
+            state => (Fate::Held, Some(Skip::Invalid), format!("it is held until that is mended: {}", state.label())),
+        })
     }
 
     /// Whether a slot came in the suspension that there is now.
@@ -134,6 +195,9 @@ impl History<'_> {
         if let Some((skip, blocker, rule)) = self.blocker(slot, end) {
             return Some((Fate::Skipped, Some(skip), until_deadline(&blocker, &rule)));
         }
+        if let Some((_, _, why)) = self.refused(slot, true) {
+            return Some((Fate::Missed, Some(Skip::Deadline(slot)), why));
+        }
         let why = "it could not start before its startingDeadlineSeconds had passed";
         Some(self.missed(slot, Some(Skip::Deadline(slot)), why))
     }
@@ -144,18 +208,27 @@ impl History<'_> {
         cron_job.decided_until(&cron_job.status, self.now) >= Some(slot)
     }
 
-    /// Whether a slot has no Job because of a freeze. When one that is over began, only an Event says.
-    fn frozen(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<String> {
+    /// Whether a slot has no Job because of a freeze. When one that is over began, only an Event says. A backfill may have started it since.
+    fn frozen(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<Told> {
         let cron_job = &self.known.facts.cron_job;
         let restriction = cron_job.restriction()?;
         restriction.not_before().filter(|end| slot < *end)?;
         let since = restriction.frozen_since().map(|since| self.traces.frozen_at.map_or(since, |seen| seen.min(since)));
         let is_since = |since| cron_job.due(slot) >= since || is_certain && self.waited_at(slot, since);
+        let is_told = self.traces.frozen_at.is_some_and(|seen| self.traces.tell_all_since(seen));
         let is_in_it = match (since, self.traces.frozen_at) {
             (Some(since), _) => is_since(since),
-            (None, seen) => (is_certain || self.traces.none_ended) && seen.is_none_or(is_since),
+            (None, seen) => (is_certain || self.traces.none_ended || is_told) && seen.is_none_or(is_since),
         };
-        is_in_it.then(|| "its Namespace was frozen before it started".to_owned())
+        let why = "its Namespace was frozen before it started";
+        let is_covered = || self.known.facts.backfilled.iter().any(|(from, to)| (*from..=*to).contains(&slot));
+        is_in_it.then(|| {
+            if is_certain || since.is_some() || !is_covered() {
+                return (Fate::Frozen, None, why.to_owned());
+            }
+            let since = "a backfill covered it since, and its Job, if there was one, no longer exists";
+            (Fate::Unknown, None, format!("{why}; {since}"))
+        })
     }
 
     /// Whether a slot that had come still waited for a running Job when its Namespace was frozen.

@@ -11,6 +11,7 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, NOT_BEFORE, PAUSE_AFTER_FAILURES, SPREAD, STUCK_AFTER};
+use crate::cli::explain::DROPPED;
 use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, facts, instant, job, name_of};
@@ -27,8 +28,9 @@ fn said(reason: &str, message: &str) -> Said {
 
 /// The slots since a day, at 10:00 on the 22nd: each with what is said of it.
 fn told(since: u32, change: &Value, jobs: &[(u32, Option<&str>)], events: Vec<Said>) -> Vec<(String, Fate, String)> {
-    let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
-    let facts = facts(change, jobs);
+    let mut jobs: Vec<_> = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
+    jobs.extend(change["takenBy"].as_str().map(|owner| job(&day(22), owner, None)));
+    let facts = facts(change, jobs).with_events(&events, Ok(Vec::new()));
     let now = instant("2026-11-22T10:00:00Z");
     let slots = slots(&[Known { facts, events }], Zone::UTC, Since::At(Given::Instant(instant(&day(since)))), now);
     let entry = |entry: &Entry| (format!("{}x{}", entry.from.format("%d"), entry.count), entry.fate, entry.why.clone());
@@ -235,7 +237,45 @@ fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
             }),
             &[(20, Some("Failed"))],
             vec![],
-            vec![("21x2", Fate::Skipped, format!("1 Job failed before ({PAUSE_AFTER_FAILURES} is 1)"))],
+            vec![
+                ("21x1", Fate::Skipped, format!("1 Job failed before ({PAUSE_AFTER_FAILURES} is 1)")),
+                (
+                    "22x1",
+                    Fate::Held,
+                    format!("it is held until a run succeeds: 1 Job failed before ({PAUSE_AFTER_FAILURES} is 1)"),
+                ),
+            ],
+        ),
+        (
+            "paused, and two slots wait",
+            20,
+            json!({
+                "metadata": {"annotations": {PAUSE_AFTER_FAILURES: "1", BACKLOG: "2"}},
+                "spec": {"concurrencyPolicy": "Forbid"},
+                "status": {"lastScheduleTime": day(20)},
+            }),
+            &[(20, Some("Failed"))],
+            vec![],
+            vec![(
+                "21x2",
+                Fate::Held,
+                format!("it is held until a run succeeds: 1 Job failed before ({PAUSE_AFTER_FAILURES} is 1)"),
+            )],
+        ),
+        (
+            "a Job of another owner has the name of the newest",
+            20,
+            json!({"status": {"lastScheduleTime": day(20)}, "takenBy": "other"}),
+            &[(20, Some("Complete"))],
+            vec![],
+            vec![
+                ("21x1", Fate::Missed, "it did not start before a later slot came".to_owned()),
+                (
+                    "22x1",
+                    Fate::Held,
+                    format!("it is held until Job {} is gone, which has another owner", name_of(&day(22))),
+                ),
+            ],
         ),
         (
             "blocked",
@@ -904,7 +944,36 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
             "\u{25cf}\u{25cb}**",
             vec!["nightly-29917560 ran, and concurrencyPolicy is Forbid", frozen],
         ),
-        ("a thaw, and no Event of it", one, vec![of(22, Some("Complete"))], vec![], thawed, "???\u{2713}", vec![gone]),
+        (
+            "a thaw, and a backfill that pruned the Jobs, and no Event of the freeze",
+            one.clone(),
+            vec![of(22, Some("Complete"))],
+            vec![],
+            thawed,
+            "???\u{2713}",
+            vec![gone],
+        ),
+        (
+            "a thaw, and a backfill that pruned the Jobs",
+            one.clone(),
+            vec![of(22, Some("Complete"))],
+            vec![at("2026-11-20T12:00:00Z", "Frozen", "The Namespace shop is frozen")],
+            thawed,
+            "??*\u{2713}",
+            vec![gone, frozen],
+        ),
+        (
+            "a thaw, and a backfill of it that pruned the Jobs",
+            one,
+            vec![of(22, Some("Complete"))],
+            vec![at("2026-11-20T12:00:00Z", "Frozen", "The Namespace shop is frozen")],
+            thawed,
+            "???\u{2713}",
+            vec![
+                gone,
+                "its Namespace was frozen before it started; a backfill covered it since, and its Job, if there was one, no longer exists",
+            ],
+        ),
         (
             "a Job of another owner has the name",
             kept.clone(),
@@ -993,10 +1062,130 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
             restrictions.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
         }
         let cron_job = Arc::new(restrictions.restricted(CronJob::clone(&cron_job(&change)), InCharge::Own));
-        let known = Known { facts: Facts { cron_job, in_charge: InCharge::Own, ..facts(&change, jobs) }, events };
+        let range = (instant(&day(20)), instant(&day(22)));
+        let backfilled = if sentence.contains("a backfill of it") { vec![range] } else { vec![] };
+        let facts = Facts { cron_job, in_charge: InCharge::Own, backfilled, ..facts(&change, jobs) };
+        let known = Known { facts, events };
         let judged = History::new(&known, Zone::UTC, instant("2026-11-22T10:00:00Z")).newest(4);
         assert_eq!(judged.iter().map(Judged::letter).collect::<String>(), strip, "{sentence}");
         let mut whys: Vec<_> = judged.iter().filter(|judged| judged.job.is_none()).map(|judged| &*judged.why).collect();
+        whys.dedup();
+        assert_eq!(whys, want, "{sentence}");
+    }
+}
+
+/// Of each slot from the 19th on: what is said if Events say this, and the Jobs are those of the days with a sign that is no dash.
+#[test]
+fn slots_whose_jobs_are_gone_keep_the_reason_that_an_event_gives() {
+    let refusal = |of: u32| {
+        let name = name_of(&day(of));
+        format!("Error creating job: jobs.batch \"{name}\" is forbidden: exceeded quota: q")
+    };
+    let refused = |of: u32| at(&format!("2026-11-{of}T02:10:00Z"), "FailedCreate", &refusal(of));
+    let denied = |of: u32, hour: u32| {
+        let text = "Error creating job: admission webhook \"guard\" denied the request: no";
+        at(&format!("2026-11-{of}T{hour:02}:10:00Z"), "FailedCreate", text)
+    };
+    let created = |of: u32| {
+        at(&format!("2026-11-{of}T03:00:00Z"), "SuccessfulCreate", &format!("Created job {}", name_of(&day(of))))
+    };
+    let failed = |of: u32| {
+        let text = format!("Saw completed job: {}, condition: Failed", name_of(&day(of)));
+        at(&format!("2026-11-{of}T02:30:00Z"), "SawCompletedJob", &text)
+    };
+    let paused = |of: u32| at(&format!("2026-11-{of}T02:00:01Z"), "Paused", "Not starting job: the last 1 failed");
+    let many = Said { count: 25, ..created(22) };
+    let one = json!({"spec": {"successfulJobsHistoryLimit": 1}, "status": {"lastScheduleTime": day(22)}});
+    let deadline = merged(&one, &json!({"spec": {"startingDeadlineSeconds": 600}}));
+    let pausing = merged(&one, &json!({"metadata": {"annotations": {PAUSE_AFTER_FAILURES: "1"}}}));
+    let gone = "its Job, if there was one, no longer exists, and no Event tells of it";
+    let quota =
+        |of: u32| format!("the API server refused its Job: {}", refusal(of).trim_start_matches("Error creating job: "));
+    let no = "the API server refused its Job: admission webhook \"guard\" denied the request: no";
+    let by_failures = format!("failed runs held it, of which an Event tells ({PAUSE_AFTER_FAILURES})");
+    let dropped = format!("{gone}; {DROPPED}");
+    let taken = |of: u32| Said {
+        message: format!("Error creating job: jobs.batch \"{}\" already exists", name_of(&day(of))),
+        ..refused(of)
+    };
+    let missed = at(
+        "2026-11-21T02:10:01Z",
+        "MissSchedule",
+        "Missed scheduled time to start a job: Sat, 21 Nov 2026 02:00:00 UTC",
+    );
+    type Row = (&'static str, Value, Vec<Said>, &'static str, Vec<String>);
+    let rows: Vec<Row> = vec![
+        ("nothing", one.clone(), vec![], "???\u{2713}", vec![gone.to_owned()]),
+        (
+            "two were refused",
+            one.clone(),
+            vec![refused(21), refused(20)],
+            "?!!\u{2713}",
+            vec![gone.to_owned(), quota(20), quota(21)],
+        ),
+        (
+            "one was refused, and then started",
+            one.clone(),
+            vec![created(21), refused(21), refused(20)],
+            "?!\u{2013}\u{2713}",
+            vec![gone.to_owned(), quota(20), "its Job no longer exists".to_owned()],
+        ),
+        (
+            "so many Events that the one about a start may be lacking",
+            one.clone(),
+            vec![many.clone(), refused(21)],
+            "???\u{2713}",
+            vec![dropped.clone(), format!("{}; nothing tells whether it started later", quota(21))],
+        ),
+        (
+            "a refusal that names no Job is about the slot that was due",
+            one.clone(),
+            vec![denied(20, 5)],
+            "?!?\u{2713}",
+            vec![gone.to_owned(), no.to_owned(), gone.to_owned()],
+        ),
+        (
+            "the Job of another owner had the name",
+            one.clone(),
+            vec![taken(21)],
+            "??!\u{2713}",
+            vec![gone.to_owned(), quota(21).replace("is forbidden: exceeded quota: q", "already exists")],
+        ),
+        (
+            "refused until its deadline",
+            deadline,
+            vec![missed, refused(21)],
+            "??!\u{2713}",
+            vec![gone.to_owned(), quota(21)],
+        ),
+        (
+            "a pause that ended with its failed Job",
+            pausing.clone(),
+            vec![paused(21), failed(19)],
+            "\u{2717}\u{25cb}\u{25cb}\u{2713}",
+            vec!["failed, and its Job no longer exists".to_owned(), by_failures],
+        ),
+        (
+            "a run began since the failure",
+            pausing,
+            vec![paused(21), failed(19), created(20)],
+            "\u{2717}\u{2013}?\u{2713}",
+            vec![
+                "failed, and its Job no longer exists".to_owned(),
+                "its Job no longer exists".to_owned(),
+                gone.to_owned(),
+            ],
+        ),
+        ("so many Events that some may be lacking", one, vec![many], "???\u{2713}", vec![dropped]),
+    ];
+    for (sentence, change, events, strip, want) in rows {
+        let jobs = vec![job(&day(22), "cj", Some("Complete"))];
+        let facts = facts(&change, jobs).with_events(&events, Ok(Vec::new()));
+        let known = Known { facts, events };
+        let judged = History::new(&known, Zone::UTC, instant("2026-11-22T10:00:00Z")).newest(4);
+        assert_eq!(judged.iter().map(Judged::letter).collect::<String>(), strip, "{sentence}");
+        let mut whys: Vec<_> =
+            judged.iter().filter(|judged| judged.job.is_none()).map(|judged| judged.why.clone()).collect();
         whys.dedup();
         assert_eq!(whys, want, "{sentence}");
     }

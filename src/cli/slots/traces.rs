@@ -10,9 +10,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
 use super::RunResult;
+use super::refusals::Refusals;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::cli::cluster::Known;
-use crate::cli::explain::read::end_of;
+use crate::cli::explain::read::{Said, end_of};
 use crate::controller::reconcile::old_at;
 use crate::events::CorrelatorOptions;
 
@@ -20,6 +21,9 @@ use crate::events::CorrelatorOptions;
 const TIME: &str = "%a, %d %b %Y %H:%M:%S UTC";
 /// The length of such a time.
 const TIME_LENGTH: usize = "Sun, 22 Nov 2026 10:00:00 UTC".len();
+
+/// How the message of an Event begins that stands for several, which differ.
+const COMBINED: &str = "(combined from similar events)";
 
 /// The Events that say why no slot starts, and in which time each comes at most once.
 const HOLDS: [&str; 2] = ["InvalidPolicy", "Paused"];
@@ -38,6 +42,12 @@ pub(super) struct Traces<'a> {
     passed_over: HashSet<&'a str>,
     /// The times of the slots that an Event says were missed.
     missed: HashSet<&'a str>,
+    /// The Events that say that the API server refused a Job.
+    pub refusals: Refusals<'a>,
+    /// From when until when failures held the CronJob, as far as an Event says it.
+    paused: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Since when an Event tells of each Job that was created.
+    whole_since: Option<DateTime<Utc>>,
     /// The names of slots that Jobs of other owners have, and when those were created.
     taken: HashMap<&'a str, DateTime<Utc>>,
     /// By creation: when each Job was created, and of the Jobs until then the one that ran the longest, with its end. Of Jobs that are
@@ -93,10 +103,9 @@ impl<'a> Traces<'a> {
                 (runs[later].1, runs[later].2) = (end, name);
             }
         }
-        let said = |reason: &'a str| steps::each(known.events.iter()).filter(move |event| event.reason == reason);
+        let said = |reason| said(known, reason);
         let last_word = |reason| said(reason).filter_map(|event| Some(event.message.rsplit_once(' ')?.1));
-        let saw_end = said("SawCompletedJob").filter_map(|event| end_of(&event.message));
-        let ended: HashMap<_, _> = saw_end.collect();
+        let ended: HashMap<_, _> = said("SawCompletedJob").filter_map(|event| end_of(&event.message)).collect();
         let seen =
             last_word("SuccessfulCreate").chain(last_word("SuccessfulDelete")).chain(ended.keys().copied()).collect();
         let passed_over = said("PassedOver")
@@ -119,6 +128,9 @@ impl<'a> Traces<'a> {
             ended,
             passed_over: passed_over.collect(),
             missed: missed.collect(),
+            refusals: Refusals::of(known),
+            paused: paused(known),
+            whole_since: whole_since(known),
             runs,
             ends,
             frozen_at: said("Frozen").map(|event| event.time).min(),
@@ -190,6 +202,17 @@ impl<'a> Traces<'a> {
         self.runs.get(first).is_some_and(|(created, ..)| *created < before)
     }
 
+    /// Whether an Event would tell that a Job was created after a time.
+    pub fn tell_all_since(&self, time: DateTime<Utc>) -> bool {
+        self.whole_since.is_some_and(|since| since <= time)
+    }
+
+    /// Since when failures held the CronJob when a slot came, if an Event says that they did.
+    pub fn paused_since(&self, slot: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let ((from, until), due) = (self.paused?, self.cron_job.due(slot));
+        (from..=until).contains(&due).then_some(from)
+    }
+
     /// Whether an Event says that a slot missed its deadline.
     pub fn says_missed(&self, slot: DateTime<Utc>) -> bool {
         steps::add(1);
@@ -216,11 +239,44 @@ impl<'a> Traces<'a> {
     }
 }
 
+/// The Events of a reason.
+pub(super) fn said<'a>(known: &'a Known, reason: &'static str) -> impl Iterator<Item = &'a Said> {
+    steps::each(known.events.iter()).filter(move |event| event.reason == reason)
+}
+
+/// The time of the oldest Event, if each that is newer and about a Job is there: none was dropped, and none stands for several.
+fn whole_since(known: &Known) -> Option<DateTime<Utc>> {
+    let mut of_jobs = said(known, "SuccessfulCreate").chain(said(known, "SawCompletedJob"));
+    let lacks = known.facts.may_lack_events || of_jobs.any(|event| event.message.starts_with(COMBINED));
+    steps::each(known.events.iter()).map(|event| event.time).min().filter(|_| !lacks)
+}
+
+/// From the last failure before it, since which no run of a slot is known to have begun, until when an Event says that failures held the
+/// CronJob.
+fn paused(known: &Known) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+    let cron_job = &known.facts.cron_job;
+    let held = said(known, "Paused").map(|event| event.time).max()?;
+    let failed = |job: &Arc<Job>| job.ended().filter(|_| job.finished == Some(FinishedCondition::Failed));
+    let is_failure = |event: &&Said| end_of(&event.message).is_some_and(|(_, end)| end == FinishedCondition::Failed);
+    let saw_failure = said(known, "SawCompletedJob").filter(is_failure).map(|event| event.time);
+    let failures = known.facts.children().filter_map(failed).chain(saw_failure);
+    let failure = failures.filter(|failure| *failure <= held).max()?;
+    // Of a run that began later, the end is not known.
+    let of_slots = known.facts.children().filter(|job| job.slot_of(cron_job).is_some());
+    let is_of_slot = |event: &&Said| {
+        let name = event.message.rsplit_once(' ').map(|(_, name)| name);
+        name.is_some_and(|name| cron_job.number_in(name).is_some())
+    };
+    let created = said(known, "SuccessfulCreate").filter(is_of_slot).map(|event| event.time);
+    let begun = of_slots.map(|job| job.creation_timestamp).chain(created).filter(|begun| *begun <= held).max();
+    (begun < Some(failure)).then_some((failure, held))
+}
+
 /// The runs of slots of which an Event says when they began and another that they ended, and whose Jobs are gone. None if the filter
 /// of Events may have dropped one: what a new leader says of a run that it finds ended is then the only word about its end.
 fn gone_runs(known: &Known) -> impl Iterator<Item = (DateTime<Utc>, DateTime<Utc>, &str)> {
     let cron_job = &known.facts.cron_job;
-    let said = |reason: &'static str| steps::each(known.events.iter()).filter(move |event| event.reason == reason);
+    let said = |reason| said(known, reason);
     let began = said("SuccessfulCreate").filter_map(|event| Some((event.message.rsplit_once(' ')?.1, event.time)));
     let mut began: HashMap<&str, DateTime<Utc>> =
         began.filter(|(name, _)| cron_job.number_in(name).is_some()).collect();

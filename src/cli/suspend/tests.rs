@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::ControllerKind;
-use crate::cli::explain::tests::{instant, post};
+use crate::cli::explain::lease::Leases;
+use crate::cli::explain::tests::{facts, instant, lease, post};
 use crate::cli::trigger::{Outlet, Request, trigger_with};
 
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
@@ -54,10 +55,15 @@ impl World {
             .await
     }
 
-    /// What is said after the controller.
+    /// What is said after the controller. There is no Lease, which each resume says.
     async fn set(&self, name: &str, suspend: bool) -> String {
         let (_, rest) = self.set_and_say_who(name, suspend).await;
-        rest
+        let leaderless = " No Lease shows that a controller runs.\n";
+        assert!(
+            !rest.contains(" is resumed") || rest.contains(" is resumed. ") || rest.ends_with(leaderless),
+            "{rest}"
+        );
+        rest.replace(leaderless, "\n")
     }
 
     async fn set_and_say_who(&self, name: &str, suspend: bool) -> (String, String) {
@@ -135,10 +141,40 @@ async fn suspended_cron_job_is_resumed_with_what_was_missed() {
     world.clock.step(TimeDelta::days(3));
     assert_eq!(
         world.set("nightly", false).await,
-        "CronJob default/nightly is resumed: the run of Sun 2026-11-22 02:00:00 +00:00, suspended until now, starts at once. 2 \
-         suspended runs are passed over.\n"
+        "CronJob default/nightly is resumed: the run of Sun 2026-11-22 02:00:00 +00:00, suspended until now, starts as soon as a \
+         controller runs. 2 suspended runs are passed over.\n"
     );
     assert_eq!(of("nightly").await["spec"]["suspend"], false);
+}
+
+#[test]
+fn resumption_says_whether_a_controller_runs_that_starts_the_run() {
+    let (now, old) = ("2026-11-22T09:59:59.000000Z", "2026-11-22T08:00:00.000000Z");
+    let [at_once, later] = ["at once", "as soon as a controller runs"];
+    let gone = " No run starts until a controller is running: pod-a, which holds the lease kube-system/cronjob-controller, last renewed \
+                it 2h00m ago: no controller is running.";
+    // (a sentence, when the Lease was renewed, whether Leases are read, when the run starts, what is said of the controller)
+    let rows = [
+        ("it runs", Some(now), true, at_once, ""),
+        ("its Lease has expired", Some(old), true, later, gone),
+        ("there is no Lease", None, true, later, " No Lease shows that a controller runs."),
+        ("Leases cannot be read", None, false, at_once, ""),
+    ];
+    for (sentence, renewed, are_read, when, rest) in rows {
+        let leases: Vec<_> = renewed.map(|renewed| lease("cronjob-controller", "pod-a", renewed)).into_iter().collect();
+        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", false);
+        let leases_unread = (!are_read).then(|| "forbidden".to_owned());
+        for (last, then) in [
+            (21, format!("the run of Sun 2026-11-22 02:00:00 +00:00, suspended until now, starts {when}")),
+            (22, "it runs at Mon 2026-11-23 02:00:00 +00:00".to_owned()),
+        ] {
+            let change =
+                json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": format!("2026-11-{last}T02:00:00Z")}});
+            let facts = Facts { lease: lease.clone(), leases_unread: leases_unread.clone(), ..facts(&change, vec![]) };
+            let text = resumption(&facts, Zone::UTC, instant("2026-11-22T10:00:00Z"));
+            assert_eq!(text, format!("is resumed: {then}.{rest}"), "{sentence}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,6 +28,8 @@ function Mark({ cell, i, longest }) {
     case 'missed': return html`<path d=${`M${x + 2.5} ${LINE - 12}v7M${x + 2.5} ${LINE - 3}v2`} />`;
     case 'suspended': return html`<path d=${`M${x + 1.5} ${LINE - 10}v8M${x + 3.5} ${LINE - 10}v8`} />`;
     case 'frozen': return html`<path d=${`M${x + 2.5} ${LINE - 10}v8M${x + 0.5} ${LINE - 8}l4 4M${x + 4.5} ${LINE - 8}l-4 4`} />`;
+    case 'due': return html`<path d=${`M${x + 1} ${LINE - 10}l3 4l-3 4`} />`;
+    case 'held': return html`<path d=${`M${x + 0.5} ${LINE - 8}h4.5M${x + 0.5} ${LINE - 4}h4.5`} />`;
     case 'unknown': return html`<circle class="dot" cx=${x + 2.5} cy=${LINE - 2} r="1" />`;
     default: return html`<path d=${`M${x + 0.5} ${LINE - 9}h4l-2 4 2 4h-4l2 -4z`} />`;
   }

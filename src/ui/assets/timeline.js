@@ -36,7 +36,7 @@ function grouped(marks, gap) {
 }
 
 // A sign for each fate of a slot without a Job, so that they can be told without colour.
-const FATES = { skipped: '○', missed: '!', suspended: '‖', frozen: '❄', due: '›', waits: '~', unknown: '?' };
+const FATES = { skipped: '○', missed: '!', suspended: '‖', frozen: '❄', due: '›', waits: '~', held: '=', unknown: '?' };
 
 function Marks({ line, from, to, zone, at }) {
   const share = (time) => (100 * time) / (to - from);

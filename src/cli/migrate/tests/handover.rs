@@ -270,7 +270,7 @@ async fn taking_back_says_which_old_slot_starts() {
     assert!(!text.contains("would start"), "{text}");
 }
 
-/// Each has been due for an hour: what takes it over starts it, whichever controller that is.
+/// Each has been due for an hour: what takes it over starts it, whichever controller that is, once it runs.
 #[tokio::test(start_paused = true)]
 async fn what_starts_at_once_is_said_either_way() {
     let world = World::new(&[
@@ -284,21 +284,36 @@ async fn what_starts_at_once_is_said_either_way() {
         (
             Direction::Handover,
             "runs",
-            "\n    cronjob-controller starts Job runs-29919000 of Fri 2026-11-20 02:00:00 +00:00 at once.",
+            "\n    cronjob-controller starts Job runs-29919000 of Fri 2026-11-20 02:00:00 +00:00 {here}.",
         ),
         (Direction::Handover, "held", ""),
         (
             Direction::Takeback,
             "over",
-            "\n    The in-tree controller starts Job over-29919000 of Fri 2026-11-20 02:00:00 +00:00, 1h00m late: no controller has",
+            "\n    The in-tree controller starts Job over-29919000 of Fri 2026-11-20 02:00:00 +00:00, 1h00m late{there}: no controller has",
         ),
         (Direction::Takeback, "over-held", ""),
     ];
-    for (direction, name, said) in rows {
-        for dry_run in [true, false] {
+    // Whether nothing is written, and how many minutes ago the Leases were renewed.
+    for (dry_run, minutes) in [(true, None), (true, Some(0)), (true, Some(10)), (false, Some(0))] {
+        for lease in minutes.iter().flat_map(|_| ["cronjob-controller", "kube-controller-manager"]) {
+            let renewed = world.now() - TimeDelta::minutes(minutes.unwrap_or_default());
+            let spec = json!({
+                "holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": renewed.format("%FT%T%.6fZ").to_string(),
+            });
+            let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+            let object = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": lease}, "spec": spec});
+            if try_patch(&world.client, &format!("{path}/{lease}"), &json!({"spec": spec})).await.is_err() {
+                post(&world.client, path, &object).await;
+            }
+        }
+        for (direction, name, said) in rows {
             let text = world.text(direction, &[name], "", dry_run).await;
             assert_eq!(text.contains(" starts Job"), !said.is_empty(), "{name}: {text}");
-            assert!(text.contains(said), "{name}: {text}");
+            let [here, there] =
+                if minutes == Some(0) { ["at once", ""] } else { ["as soon as it runs", ", as soon as it runs"] };
+            let said = said.replace("{here}", here).replace("{there}", there);
+            assert!(text.contains(&said), "{name}, Leases of {minutes:?}: {text}");
         }
     }
 }
@@ -319,7 +334,7 @@ async fn cron_job_that_changed_meanwhile_is_judged_again() {
         &world.client,
         seen,
         (direction, false),
-        InCharge::InTree,
+        super::super::handover::Next { others: InCharge::InTree, leads: true },
         &flags,
         world.clock.now(),
     )
