@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::Evaluation;
 use schedule::missed::newest_starts;
 
 use super::{Sync, is_too_late, old_at};
@@ -30,20 +29,20 @@ impl Sync<'_> {
         &mut self,
         most: usize,
         newest: DateTime<Utc>,
-        schedule: &Evaluation<'_>,
     ) -> (DateTime<Utc>, Option<DateTime<Utc>>) {
         let observed = self.observed();
         let last = observed.last_schedule.unwrap_or(observed.creation);
-        let mut waiting = self.waiting(last, most, newest, schedule);
+        let mut waiting = self.waiting(last, most, newest);
         let slot = waiting.pop_front().unwrap_or(newest);
-        if schedule.next_after(last).is_some_and(|first| first < slot && self.is_startable(first)) {
+        let first = self.schedule.as_ref().and_then(|schedule| schedule.next_after(last));
+        if first.is_some_and(|first| first < slot && self.is_startable(first)) {
             self.hourly_event(EventType::Normal, PASSED_OVER, || passed_over(most));
         }
         (slot, waiting.front().copied())
     }
 
     /// Says that slots were waiting when another controller started a newer one.
-    pub(super) fn warn_of_overtaken_slots(&mut self, most: usize, schedule: &Evaluation<'_>) {
+    pub(super) fn warn_of_overtaken_slots(&mut self, most: usize) {
         let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
         let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };
         // This controller starts the oldest first.
@@ -53,7 +52,7 @@ impl Sync<'_> {
         // Those that this controller started have their Jobs, also if it was killed before it wrote the status.
         let base = self.draft.base;
         let has_job = |slot: &DateTime<Utc>| self.observation.children().any(|job| job.slot_of(base) == Some(*slot));
-        if self.waiting(written, most, last, schedule).iter().any(|slot| *slot < last && !has_job(slot)) {
+        if self.waiting(written, most, last).iter().any(|slot| *slot < last && !has_job(slot)) {
             self.hourly_event(EventType::Normal, PASSED_OVER, overtaken_backlog);
         }
     }
@@ -65,14 +64,9 @@ impl Sync<'_> {
     }
 
     /// The newest slots after `last`, up to `newest`, that may start, the oldest first.
-    fn waiting(
-        &self,
-        last: DateTime<Utc>,
-        most: usize,
-        newest: DateTime<Utc>,
-        schedule: &Evaluation<'_>,
-    ) -> VecDeque<DateTime<Utc>> {
-        let mut found = newest_starts(schedule, last, newest, most);
+    fn waiting(&self, last: DateTime<Utc>, most: usize, newest: DateTime<Utc>) -> VecDeque<DateTime<Utc>> {
+        let found = self.schedule.as_ref().map(|schedule| newest_starts(schedule, last, newest, most));
+        let mut found = found.unwrap_or_default();
         found.retain(|slot| self.is_startable(*slot));
         found
     }
@@ -131,19 +125,19 @@ impl Sync<'_> {
     }
 
     /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
-    pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
+    pub(super) fn pass_over(&mut self, slot: DateTime<Utc>) -> Outcome {
         self.hourly_event(EventType::Normal, PASSED_OVER, || passed_over(0));
         self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
         if self.blocker(slot).is_none() {
             self.draft.counted(self.draft.base.counted_at(slot));
         }
-        self.wait_for_next_slot(schedule)
+        self.wait_for_next_slot()
     }
 
-    /// Comes back at once if another slot waits after `slot`, which has its Job or will not have one.
+    /// Comes back at once if another slot waits after `slot`, which has its Job or will not have one. A failure stays one.
     pub(super) fn and_then(&self, slot: DateTime<Utc>, next: Option<DateTime<Utc>>, outcome: Outcome) -> Outcome {
         let is_taken = self.draft.memo.name_taken == Some(slot) || self.draft.status.last_schedule_time >= Some(slot);
-        match next.filter(|_| is_taken) {
+        match next.filter(|_| is_taken && !matches!(outcome, Outcome::Failed(_))) {
             Some(next) => Outcome::Requeue(self.draft.base.due(next)),
             None => outcome,
         }

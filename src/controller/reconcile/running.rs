@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::Evaluation;
 use schedule::missed::{self, InvalidSchedule, MostRecent};
 
 use super::{Decided, Sync, missed_schedule, newest_unrecorded};
@@ -134,7 +133,7 @@ impl Sync<'_> {
     }
 
     /// Records that the slot waits for other Jobs.
-    pub(super) fn skip_for(&mut self, blocker: Skip, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
+    pub(super) fn skip_for(&mut self, blocker: Skip, slot: DateTime<Utc>) -> Outcome {
         let text = match self.limits.max_concurrent {
             Some(limit) => at_max_concurrent(self.noun(), limit),
             None => already_active(self.noun()),
@@ -148,7 +147,7 @@ impl Sync<'_> {
         self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         self.warn_of_stuck_jobs();
         let next = self.next_stuck().into_iter().chain(self.passed_over_at(slot)).min();
-        self.wait_until(next, schedule)
+        self.wait_until(next)
     }
 
     /// When the next of the blocking Jobs counts as stuck.
@@ -190,12 +189,12 @@ impl Sync<'_> {
     }
 
     /// Leaves out a slot because of the failures before it. With `after-change: wait` it does not start later either.
-    pub(super) fn skip_for_failures(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
+    pub(super) fn skip_for_failures(&mut self, slot: DateTime<Utc>) -> Outcome {
         self.draft.verdict = Verdict::Skipped(Skip::Paused(slot));
         if self.limits.waits_after_change {
             self.draft.counted(self.draft.base.counted_at(slot));
         }
-        self.wait_for_next_slot(schedule)
+        self.wait_for_next_slot()
     }
 
     /// Adds the deletions of the Jobs that are active when the slot is due.
@@ -260,21 +259,21 @@ impl Sync<'_> {
     }
 
     /// Records that the slot waits until the Jobs that it replaces are gone, `name` among them.
-    pub(super) fn wait_for_replaced(&mut self, name: &str, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
+    pub(super) fn wait_for_replaced(&mut self, name: &str, slot: DateTime<Utc>) -> Outcome {
         let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
         self.hourly_event(EventType::Normal, "JobAlreadyActive", || text);
         self.draft.verdict = Verdict::Skipped(Skip::Replacing(slot));
         self.draft.blocked_from_due = self.is_blocked_from_due(slot);
         let next = self.deadline_of(slot).into_iter().chain(self.passed_over_at(slot)).min();
-        self.wait_until(next, schedule)
+        self.wait_until(next)
     }
 
     /// No slot may be due because the last one's starting deadline has passed: such slots are not found as those to start.
-    pub(super) fn nothing_due(&mut self, schedule: &Evaluation<'_>) -> Verdict {
+    pub(super) fn nothing_due(&mut self) -> Verdict {
         if self.draft.base.spec.starting_deadline_seconds.is_none() {
             return Verdict::NothingDue;
         }
-        let found = self.find_starts(schedule, false).ok().and_then(|found| found.most_recent);
+        let found = self.find_starts(false).ok().and_then(|found| found.most_recent);
         let Some(slot) = found else { return Verdict::NothingDue };
         // Its create has no answer, so it may have its Job.
         if self.observation.recalled.pending_create.is_some_and(|pending| pending.slot == slot) {
@@ -300,31 +299,27 @@ impl Sync<'_> {
     }
 
     /// Finds the newest slot that may be due. What it finds is kept for [`Self::next_slot`], which would search for it again.
-    pub(super) fn find_starts(
-        &mut self,
-        schedule: &Evaluation<'_>,
-        include_deadline: bool,
-    ) -> Result<MostRecent, InvalidSchedule> {
-        let now = self.nominal_now();
+    pub(super) fn find_starts(&mut self, include_deadline: bool) -> Result<MostRecent, InvalidSchedule> {
+        let (schedule, now) = (self.schedule.as_ref().ok_or(InvalidSchedule)?, self.nominal_now());
         let found = missed::most_recent_schedule_time(&self.observed(), now, schedule, include_deadline);
         self.starts = found.ok();
         found
     }
 
     /// When the next slot is due.
-    pub(super) fn next_slot(&self, schedule: &Evaluation<'_>) -> Option<DateTime<Utc>> {
-        let known = self.starts.as_ref();
+    pub(super) fn next_slot(&self) -> Option<DateTime<Utc>> {
+        let (schedule, known) = (self.schedule.as_ref()?, self.starts.as_ref());
         let slot = missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule, known)?;
         Some(self.draft.base.due(slot))
     }
 
-    pub(super) fn wait_for_next_slot(&self, schedule: &Evaluation<'_>) -> Outcome {
-        self.next_slot(schedule).map_or(Outcome::Done, Outcome::Requeue)
+    pub(super) fn wait_for_next_slot(&self) -> Outcome {
+        self.next_slot().map_or(Outcome::Done, Outcome::Requeue)
     }
 
     /// Requeues at the next slot, or at `time` if that is earlier and in the future.
-    fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Evaluation<'_>) -> Outcome {
-        let outcome = self.wait_for_next_slot(schedule);
+    fn wait_until(&self, time: Option<DateTime<Utc>>) -> Outcome {
+        let outcome = self.wait_for_next_slot();
         let Some(time) = time.filter(|time| *time > self.now) else { return outcome };
         Outcome::Requeue(outcome.requeue_at().map_or(time, |next| next.min(time)))
     }
