@@ -44,6 +44,7 @@ pub mod control;
 pub mod cron_job_metrics;
 pub(crate) mod cron_job_stats;
 mod decision_log;
+pub mod effects;
 mod external_jobs;
 mod handlers;
 pub mod heartbeat;
