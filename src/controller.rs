@@ -69,7 +69,6 @@ use concurrency_limiter::{ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl, Patience};
 use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
-pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use heartbeat::Heartbeat;
 use memory::Memories;
 use namespaces::Namespaces;
@@ -87,7 +86,7 @@ const HIDDEN_FAILURES: u32 = 10;
 /// How soon a failed deletion from the history is retried. Nothing depends on it, and the next slot may be far away.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
-/// The parts of a controller. Informers that have the controller's handlers fill the stores.
+/// The parts of a controller. Informers of which it is the handler fill the stores.
 pub struct Parts<C> {
     /// The kind of objects that the controller reconciles.
     pub controller_kind: ControllerKind,
