@@ -225,7 +225,9 @@ impl Sync<'_> {
             && let Some(until) = restriction.frozen_until(self.now + LAST_OF_A_FREEZE)
         {
             let text = || frozen(&cron_job.name.namespace, until, restriction.reason.as_deref());
-            self.hourly_event_until(EventType::Normal, FROZEN, text, Some(until));
+            // Another time is news.
+            let told = RecentEvent { reason: FROZEN, until: Some(until), at: self.now };
+            self.draft.hourly_event(&self.observation.recalled.memo.recent_events, told, EventType::Normal, text);
         }
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
@@ -332,11 +334,7 @@ impl Sync<'_> {
             self.rescue(&mut attempt)?;
         }
         if matches!(attempt.then, Then::Create { .. }) {
-            if self.limits.replace_waits {
-                self.replace_and_wait(&mut attempt)?;
-            } else if spec.concurrency_policy == ConcurrencyPolicy::Replace {
-                self.delete_replaced_jobs(&mut attempt)?;
-            }
+            self.replace(&mut attempt)?;
         }
         Ok(attempt)
     }
@@ -371,11 +369,7 @@ impl Sync<'_> {
             // The next sync starts the slot that is due now.
             let then = Then::Create { name, missed: Missed::None };
             let mut attempt = Attempt { slot: pending.slot, victims: Vec::new(), then, next: Some(slot) };
-            if self.limits.replace_waits {
-                self.replace_and_wait(&mut attempt)?;
-            } else if cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
-                self.delete_replaced_jobs(&mut attempt)?;
-            }
+            self.replace(&mut attempt)?;
             return Ok(Some(attempt));
         }
         self.adopt_live(&name, pending.slot)?;
@@ -438,20 +432,8 @@ impl Sync<'_> {
 
     /// Adds an Event about held slots, once an hour.
     fn hourly_event(&mut self, type_: EventType, reason: &'static str, message: impl FnOnce() -> String) {
-        self.hourly_event_until(type_, reason, message, None);
-    }
-
-    /// The same of slots that are held until a time; another time is news.
-    fn hourly_event_until(
-        &mut self,
-        type_: EventType,
-        reason: &'static str,
-        message: impl FnOnce() -> String,
-        until: Option<DateTime<Utc>>,
-    ) {
-        let (known, told) =
-            (&self.observation.recalled.memo.recent_events, RecentEvent { reason, until, at: self.now });
-        self.draft.hourly_event(known, told, type_, message);
+        let known = &self.observation.recalled.memo.recent_events;
+        self.draft.hourly_event(known, RecentEvent { reason, until: None, at: self.now }, type_, message);
     }
 
     fn is_taken_back(&self) -> bool {

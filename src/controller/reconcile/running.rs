@@ -197,41 +197,26 @@ impl Sync<'_> {
         self.wait_for_next_slot()
     }
 
-    /// Adds the deletions of the Jobs that are active when the slot is due.
-    pub(super) fn delete_replaced_jobs(&mut self, attempt: &mut Attempt) -> Decided<()> {
-        let rescued = attempt.deleted();
-        let active = self.draft.status.active.iter().filter(|reference| !rescued.contains(&reference.uid));
-        let active: Vec<_> = active.map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
-        self.ask_for_jobs(active.iter().map(|(_, name)| name))?;
-        for (uid, name) in active {
-            match self.observation.live_job_of(&name, &uid) {
-                // It is gone but for a finalizer.
-                Ok(LiveJob::Found(job)) if job.deleting => {}
-                Ok(LiveJob::Found(_) | LiveJob::Unreadable) => {
-                    attempt.victims.push(Victim { name, uid, propagation: Propagation::Background });
-                }
-                Ok(LiveJob::Gone) => self.draft.remove_active(&uid),
-                Err(error) => {
-                    attempt.then = Then::GiveUp(error.clone());
-                    return Ok(());
-                }
+    /// Adds the deletions of the running Jobs that the Job of the slot replaces, if the policy says so. With `replace-waits` the
+    /// slot waits until every child is gone, as far as a live read shows.
+    pub(super) fn replace(&mut self, attempt: &mut Attempt) -> Decided<()> {
+        let waits = self.limits.replace_waits;
+        if !waits && self.draft.base.spec.concurrency_policy != ConcurrencyPolicy::Replace {
+            return Ok(());
+        }
+        let (rescued, status) = (attempt.deleted(), &self.draft.status);
+        let active = status.active.iter().filter(|reference| waits || !rescued.contains(&reference.uid));
+        let mut present: Vec<_> =
+            active.map(|reference| (reference.uid.clone(), self.name_of(&reference.name))).collect();
+        if waits {
+            let others = self.observation.children().filter(|job| job.finished.is_none() || job.deleting);
+            for job in others.filter(|job| !job.of_backfill && !status.in_active_list(&job.uid)) {
+                present.push((job.uid.clone(), job.name.clone()));
             }
         }
-        Ok(())
-    }
-
-    /// With `replace-waits`: adds the deletions of the running Jobs. The slot waits until every child is gone, as far as a live
-    /// read shows.
-    pub(super) fn replace_and_wait(&mut self, attempt: &mut Attempt) -> Decided<()> {
-        let active =
-            self.draft.status.active.iter().map(|reference| (reference.uid.clone(), self.name_of(&reference.name)));
-        let mut present: Vec<(Uid, ObjectName)> = active.collect();
-        let others = self.observation.children().filter(|job| job.finished.is_none() || job.deleting);
-        for job in others.filter(|job| !job.of_backfill && !self.draft.status.in_active_list(&job.uid)) {
-            present.push((job.uid.clone(), job.name.clone()));
-        }
         self.ask_for_jobs(present.iter().map(|(_, name)| name))?;
-        let (rescued, mut waits_for) = (attempt.deleted(), None);
+        let propagation = if waits { Propagation::Foreground } else { Propagation::Background };
+        let mut waits_for = None;
         for (uid, name) in present {
             let (deleting, unfinished) = match self.observation.live_job_of(&name, &uid) {
                 Ok(LiveJob::Found(job)) => (job.deleting, job.finished.is_none()),
@@ -245,11 +230,12 @@ impl Sync<'_> {
                     return Ok(());
                 }
             };
-            if deleting || unfinished {
+            if waits && (deleting || unfinished) {
                 waits_for.get_or_insert_with(|| Arc::clone(&name.name));
             }
-            if !deleting && unfinished && !rescued.contains(&uid) {
-                attempt.victims.push(Victim { name, uid, propagation: Propagation::Foreground });
+            // One that is being deleted is gone but for a finalizer.
+            if !deleting && (unfinished || !waits) && !rescued.contains(&uid) {
+                attempt.victims.push(Victim { name, uid, propagation });
             }
         }
         if let Some(name) = waits_for {
