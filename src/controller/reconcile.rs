@@ -310,7 +310,7 @@ impl Sync<'_> {
             self.draft.verdict = Verdict::NothingDue;
             return ends(self.wait_for_next_slot());
         }
-        if let Some(blocker) = self.blocker(slot) {
+        if let Some(blocker) = self.blockers().blocker(slot) {
             return ends(self.skip_for(blocker, slot));
         }
         self.draft.startable = Some(slot);
@@ -320,7 +320,7 @@ impl Sync<'_> {
         if let Some(earlier) = self.settle_earlier_create(slot)? {
             return Ok(earlier);
         }
-        if let Some(blocker) = self.blocker(slot) {
+        if let Some(blocker) = self.blockers().blocker(slot) {
             return ends(self.skip_for(blocker, slot));
         }
         let last = self.draft.status.last_schedule_time;
@@ -330,7 +330,7 @@ impl Sync<'_> {
             return ends(self.come_back_after(wait));
         }
         let mut attempt = Attempt { slot, victims: Vec::new(), then: Then::Create { name, missed }, next: None };
-        if self.has_victims() {
+        if self.blockers().has_victims() {
             self.rescue(&mut attempt)?;
         }
         if matches!(attempt.then, Then::Create { .. }) {
@@ -391,7 +391,7 @@ impl Sync<'_> {
             first.is_some_and(|first| first < slot)
         };
         match self.draft.base.spec.concurrency_policy {
-            _ if self.has_victims() => true,
+            _ if self.blockers().has_victims() => true,
             _ if self.limits.max_concurrent.is_some() => has_earlier(),
             ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown => false,
             ConcurrencyPolicy::Forbid => has_earlier(),

@@ -90,9 +90,9 @@ impl Sync<'_> {
     /// Drops references to Jobs that the API server no longer has: of many, those of the first [`MOST_LOOKED_UP`]. If most of these
     /// are gone, ends the sync: one that follows at once looks for the next. References to Jobs that are gone must not hold a slot.
     pub(super) fn drop_missing_jobs(&mut self) -> Decided<()> {
-        let active = self.draft.status.active.iter();
+        let (active, children) = (self.draft.status.active.iter(), self.blockers());
         let mut unknown: Vec<_> = active
-            .filter(|reference| self.child(&reference.uid).is_none())
+            .filter(|reference| children.child(&reference.uid).is_none())
             .map(|reference| (reference.uid.clone(), self.name_of(&reference.name)))
             .collect();
         let (more, before) = (unknown.len() > MOST_LOOKED_UP, self.draft.status.active.len());
