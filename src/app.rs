@@ -32,8 +32,8 @@ use crate::cache::{Informer, Store};
 use crate::client;
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
-use crate::controller::namespaces::{NamespaceHandler, Namespaces};
-use crate::controller::{Controller, CronJobHandler, JobHandler, LONGEST_CREATE, NameConflictHandler, Parts};
+use crate::controller::namespaces::Namespaces;
+use crate::controller::{Controller, LONGEST_CREATE, Parts};
 use crate::events;
 use crate::leader_election::{self, Gate, Leadership, Takeover, default_identity};
 use crate::metrics::{
@@ -405,16 +405,16 @@ impl ControllerContext {
             publish: config.publish,
         });
         controller.stand_by();
-        cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
-        job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
+        cron_job_informer.add_event_handler(Arc::clone(&controller) as _);
+        job_informer.add_event_handler(Arc::clone(&controller) as _);
         informers.spawn(sim::bind(cron_job_informer.run(ends.clone())));
         informers.spawn(sim::bind(job_informer.run(ends.clone())));
         if let Some(mut informer) = name_conflict_informer {
-            informer.add_event_handler(Arc::new(NameConflictHandler(Arc::clone(&controller))));
+            informer.add_event_handler(Arc::clone(&controller) as _);
             informers.spawn(sim::bind(informer.run(ends.clone())));
         }
         if let Some(source) = &mut source {
-            source.add_event_handler(Arc::new(NamespaceHandler(Arc::clone(&controller))));
+            source.add_event_handler(Arc::clone(&controller) as _);
         }
         if let Some(observer) = observer {
             observer.built(Arc::downgrade(&controller));

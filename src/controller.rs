@@ -44,6 +44,7 @@ pub mod control;
 pub mod cron_job_metrics;
 pub(crate) mod cron_job_stats;
 mod decision_log;
+pub mod effects;
 mod external_jobs;
 mod handlers;
 pub mod heartbeat;
@@ -68,7 +69,6 @@ use concurrency_limiter::{ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl, Patience};
 use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
-pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use heartbeat::Heartbeat;
 use memory::Memories;
 use namespaces::Namespaces;
@@ -86,7 +86,7 @@ const HIDDEN_FAILURES: u32 = 10;
 /// How soon a failed deletion from the history is retried. Nothing depends on it, and the next slot may be far away.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
-/// The parts of a controller. Informers that have the controller's handlers fill the stores.
+/// The parts of a controller. Informers of which it is the handler fill the stores.
 pub struct Parts<C> {
     /// The kind of objects that the controller reconciles.
     pub controller_kind: ControllerKind,
@@ -368,8 +368,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         };
         // Before the Jobs are looked at: once the wait is over, the store shows what it waited for.
         let takeover_wait = self.takeover.wait(&key.namespace);
-        let mut observation = self.recall(&cached, epoch);
-        observation.jobs = self.get_jobs_to_be_reconciled(&observation);
+        let mut observation = self.look(&cached, epoch);
         observation.cron_job = observation.cron_job.in_its_namespace(restriction.as_ref());
         observation.publish = self.parts.publish;
         let is_shared = self.is_shared();
@@ -392,9 +391,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         outcome
     }
 
-    fn recall(&self, cached: &Arc<CronJob>, epoch: u64) -> Observation {
+    /// What is known of a CronJob and of its Jobs: by the caches, and by what this process has written.
+    fn look(&self, cached: &Arc<CronJob>, epoch: u64) -> Observation {
         let shown = || self.parts.jobs.last_resource_version(&cached.name.namespace).unwrap_or_default();
-        self.memories.recall(cached, self.parts.local_zone, epoch, shown)
+        let mut observation = self.memories.recall(cached, self.parts.local_zone, epoch, shown);
+        observation.jobs = self.get_jobs_to_be_reconciled(&observation);
+        observation
     }
 
     /// After a request timed out, the next attempt gets more time.
@@ -439,9 +441,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             return Outcome::Failed(Failure::HandedOverAgain(key.clone()));
         }
         let (epoch, now) = (self.epoch.load(Ordering::Relaxed), self.parts.clock.now());
-        let known = self.recall(&live, epoch);
-        let jobs = self.get_jobs_to_be_reconciled(&known);
-        let mut observation = Observation::new(known.cron_job, jobs, self.parts.local_zone);
+        let known = self.look(&live, epoch);
+        let mut observation = Observation::new(known.cron_job, known.jobs, self.parts.local_zone);
         observation.ownership = Ownership::Released { begun: known.recalled.begun };
         observation.recalled.carried = known.recalled.carried;
         let unanswered = known.recalled.pending_create.and_then(|pending| pending.wait);

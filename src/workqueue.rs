@@ -213,18 +213,18 @@ impl<K: Key> WorkQueue<K> {
     /// Adds `key` after `delay` on the monotonic clock; at once if it is zero. An earlier timer of this kind for the key
     /// stays in place of this one.
     pub fn add_after(&self, key: K, delay: Duration) {
-        self.add_later(key, When::After(delay), true, |_, _| Priority::Low);
+        self.add_later(key, When::After(delay), true, Some(Priority::Low));
     }
 
     /// Adds `key` when the wall clock reaches `at`, or when that clock is set back meanwhile; at once if `at` has passed. An
     /// earlier timer of this kind for the key stays in place of this one. The priority is high.
     pub fn add_at(&self, key: K, at: DateTime<Utc>) {
-        self.add_later(key, When::At(at), true, |_, _| Priority::High);
+        self.add_later(key, When::At(at), true, Some(Priority::High));
     }
 
     /// Like [`WorkQueue::add_at`], for a key that is requeued anyway: metrics count both as one retry.
     pub fn add_at_uncounted(&self, key: K, at: DateTime<Utc>) {
-        self.add_later(key, When::At(at), false, |_, _| Priority::High);
+        self.add_later(key, When::At(at), false, Some(Priority::High));
     }
 
     /// Counts a failure of `key` and adds it after the delay that the rate limiter returns, and so does this. The priority is
@@ -238,7 +238,7 @@ impl<K: Key> WorkQueue<K> {
     /// are counted together, and make no failure with another one wait longer.
     pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) -> Duration {
         let delay = self.shared.rate_limiter.lock().when(&key, at_most).max(at_least);
-        self.add_later(key, When::After(delay), true, Queue::retry_priority);
+        self.add_later(key, When::After(delay), true, None);
         delay
     }
 
@@ -394,8 +394,9 @@ impl<K: Key> WorkQueue<K> {
         self.shared.state.lock().queue.is_processing(key)
     }
 
-    /// Adds `key` now if its time has come; otherwise gives it a timer. Metrics count a retry if `counts`.
-    fn add_later(&self, key: K, when: When, counts: bool, priority: impl FnOnce(&Queue<K>, &K) -> Priority) {
+    /// Adds `key` now if its time has come; otherwise gives it a timer. Metrics count a retry if `counts`. Without a priority it
+    /// has that of a retry.
+    fn add_later(&self, key: K, when: When, counts: bool, priority: Option<Priority>) {
         let now = now();
         let is_due = match when {
             When::After(delay) => delay.is_zero(),
@@ -408,7 +409,7 @@ impl<K: Key> WorkQueue<K> {
         if counts {
             state.queue.count_retry();
         }
-        let priority = priority(&state.queue, &key);
+        let priority = priority.unwrap_or_else(|| state.queue.retry_priority(&key));
         let (ready, soonest) = match when {
             _ if is_due => (state.queue.add(key, priority, now), false),
             When::After(delay) => (false, state.delays.add_after(key, priority, delay, now)),

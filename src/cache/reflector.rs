@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::backoff::{Backoff, Failure};
-use super::decode::Event;
+use super::decode::{Change, Event};
 use super::error::{Cause, FailureCounts, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
 use super::pages::{PAGE_SIZE, Pages, page_size};
 use super::store::Questions;
@@ -343,23 +343,24 @@ impl<T: Object> Reflector<T> {
 
     /// Applies one line of a watch.
     fn follow(&mut self, line: &[u8]) -> Result<(), Cause> {
-        if let Some(resource_version) = self.mirror.apply_quickly(line) {
-            self.failures.heard();
-            return self.advance(resource_version);
-        }
-        let resource_version = match Event::decode(line).map_err(Cause::Envelope)? {
-            Event::Upserted(raw) => self.mirror.upsert(raw),
-            Event::Deleted(raw) => self.mirror.delete(raw),
-            Event::Bookmark { resource_version, .. } => {
-                self.mirror.observe(&resource_version);
-                resource_version
-            }
-            Event::Error(status) => return Err(Cause::Status(status)),
-            Event::Unknown(kind) => {
-                self.ignore(&kind);
-                return Ok(());
-            }
+        let (change, object) = match self.mirror.decode_quickly(line) {
+            Some((change, object)) => (change, Ok(object)),
+            None => match Event::decode(line).map_err(Cause::Envelope)? {
+                Event::Upserted(raw) => (Change::Upserted, self.mirror.decode(raw)),
+                Event::Deleted(raw) => (Change::Deleted, self.mirror.decode(raw)),
+                Event::Bookmark { resource_version, .. } => {
+                    self.mirror.observe(&resource_version);
+                    self.failures.heard();
+                    return self.advance(resource_version);
+                }
+                Event::Error(status) => return Err(Cause::Status(status)),
+                Event::Unknown(kind) => {
+                    self.ignore(&kind);
+                    return Ok(());
+                }
+            },
         };
+        let resource_version = self.mirror.apply(change, object);
         self.failures.heard();
         self.advance(resource_version)
     }

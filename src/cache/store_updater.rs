@@ -69,7 +69,7 @@ impl<T: Object> Listing<T> {
 impl<T: Object> StoreUpdater<T> {
     /// Applies a line of the initial events to an incomplete list; false if the line must be read in two stages.
     pub(super) fn list_quickly(&self, listing: &mut Listing<T>, line: &[u8]) -> bool {
-        match decode_quickly(line, self.namespace.as_deref(), &self.interner) {
+        match self.decode_quickly(line) {
             Some((Change::Upserted, object)) => self.take(listing, object),
             Some((Change::Deleted, object)) => listing.forget(T::object_name(&object)),
             None => return false,
@@ -126,35 +126,24 @@ impl<T: Object> StoreUpdater<T> {
         }
     }
 
-    /// Applies a line that shows a change; returns the resulting resource version, or `None` if the line must be read in two
-    /// stages.
-    pub(super) fn apply_quickly(&mut self, line: &[u8]) -> Option<String> {
-        let (change, object) = decode_quickly(line, self.namespace.as_deref(), &self.interner)?;
-        Some(match change {
-            Change::Upserted => self.put(object),
-            Change::Deleted => {
-                let (name, version) = (T::object_name(&object).clone(), object.resource_version().to_owned());
-                self.remove(&name, version, Some(object))
+    /// Applies a change and calls the handlers. Returns the resource version of its event, empty if it cannot be read.
+    pub(super) fn apply(&mut self, change: Change, object: Result<T, MalformedObject>) -> String {
+        match object {
+            Ok(mut object) => {
+                let resource_version = object.resource_version().to_owned();
+                if change == Change::Deleted || !(self.select)(&mut object) {
+                    return self.remove(&object.object_name().clone(), resource_version, Some(object));
+                }
+                self.is_readable_or_gone(object.object_name());
+                let deltas = self.store.upsert(object);
+                self.store.observe(self.scope, &resource_version);
+                self.dispatcher.deliver(&deltas, false);
+                resource_version
             }
-        })
-    }
-
-    fn put(&mut self, mut object: T) -> String {
-        let resource_version = object.resource_version().to_owned();
-        if !(self.select)(&mut object) {
-            return self.remove(&object.object_name().clone(), resource_version, Some(object));
-        }
-        self.is_readable_or_gone(object.object_name());
-        let deltas = self.store.upsert(object);
-        self.store.observe(self.scope, &resource_version);
-        self.dispatcher.deliver(&deltas, false);
-        resource_version
-    }
-
-    /// Applies an ADDED or MODIFIED event; returns the object's resource version, empty if it cannot be read.
-    pub(super) fn upsert(&mut self, raw: &RawValue) -> String {
-        match self.decode(raw) {
-            Ok(object) => self.put(object),
+            Err(malformed) if change == Change::Deleted => {
+                let name = self.key(&malformed);
+                self.remove(&name, malformed.resource_version, None)
+            }
             Err(malformed) => {
                 let name = self.key(&malformed);
                 let deltas = self.store.delete(&name, None);
@@ -164,15 +153,6 @@ impl<T: Object> StoreUpdater<T> {
                 malformed.resource_version
             }
         }
-    }
-
-    /// Applies a DELETED event; returns the resource version of the deletion, empty if it cannot be read.
-    pub(super) fn delete(&mut self, raw: &RawValue) -> String {
-        let (name, resource_version, last) = match self.decode(raw) {
-            Ok(last) => (last.object_name().clone(), last.resource_version().to_owned(), Some(last)),
-            Err(malformed) => (self.key(&malformed), malformed.resource_version, None),
-        };
-        self.remove(&name, resource_version, last)
     }
 
     fn remove(&mut self, name: &ObjectName, resource_version: String, last: Option<T>) -> String {
@@ -195,7 +175,13 @@ impl<T: Object> StoreUpdater<T> {
         }
     }
 
-    fn decode(&self, raw: &RawValue) -> Result<T, MalformedObject> {
+    /// A line that shows a change; `None` if it must be read in two stages.
+    pub(super) fn decode_quickly(&self, line: &[u8]) -> Option<(Change, T)> {
+        decode_quickly(line, self.namespace.as_deref(), &self.interner)
+    }
+
+    /// An object.
+    pub(super) fn decode(&self, raw: &RawValue) -> Result<T, MalformedObject> {
         decode_object(raw, self.namespace.as_deref(), &self.interner)
     }
 

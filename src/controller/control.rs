@@ -197,9 +197,22 @@ impl RealControl {
         }
         let is_read = request.method == Method::GET;
         let gate = (!is_read).then(|| Arc::clone(&self.gate));
-        let limit = request.limit;
-        let mut http_request = request.build().map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
-        http_request.extensions_mut().insert(RequestLimits { gate, limit });
+        let mut path = resource.path(Some(&*object.namespace).filter(|namespace| !namespace.is_empty()));
+        // A create goes to the collection. Names and namespaces need no escaping.
+        if request.method != Method::POST {
+            path = format!("{path}/{}{}", object.name, request.subresource);
+        }
+        if matches!(request.method, Method::POST | Method::PATCH) {
+            path.push_str(NO_FIELD_VALIDATION);
+        }
+        let http_request = Request::builder()
+            .method(request.method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, request.content_type)
+            .header(http::header::ACCEPT, request.accept)
+            .extension(RequestLimits { gate, limit: request.limit })
+            .body(Body::from(request.body))
+            .map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
         let response = self.client.send(http_request).await.map_err(|error| failed(unanswered(&error)))?;
         let (head, body) = response.into_parts();
         let (bytes, permit) = self
@@ -277,23 +290,6 @@ impl<'a> ApiRequest<'a> {
             limit: TimeLimit::Client(USUAL_REQUEST),
             body: Vec::new(),
         }
-    }
-
-    fn build(self) -> Result<Request<Body>, http::Error> {
-        let mut path = self.resource.path(Some(&*self.name.namespace).filter(|namespace| !namespace.is_empty()));
-        // A create goes to the collection. Names and namespaces need no escaping: see `send`.
-        if self.method != Method::POST {
-            path = format!("{path}/{}{}", self.name.name, self.subresource);
-        }
-        if matches!(self.method, Method::POST | Method::PATCH) {
-            path.push_str(NO_FIELD_VALIDATION);
-        }
-        Request::builder()
-            .method(self.method)
-            .uri(path)
-            .header(http::header::CONTENT_TYPE, self.content_type)
-            .header(http::header::ACCEPT, self.accept)
-            .body(Body::from(self.body))
     }
 }
 

@@ -10,7 +10,7 @@
 //! - On a standby no handler evaluates a schedule: its workers do once it leads.
 //! - A list after a gap enqueues the CronJobs whose Jobs the watch has not shown.
 //!
-//! The handlers of an informer are those of the controller: `add_job`, `update_job`, `delete_job`, `update_cron_job`.
+//! The controller is the handler of its informers: by `add_job`, `update_job`, `delete_job`, `update_cron_job`.
 
 use std::sync::Arc;
 
@@ -25,20 +25,11 @@ use crate::api::{EventType, NameConflict, Object, ObjectName, ResourceKind};
 use crate::cache::{MalformedObject, ResourceEventHandler};
 use crate::workqueue::Priority;
 
-/// Job events for a controller.
-pub struct JobHandler<C>(pub Arc<Controller<C>>);
-
-/// CronJob events for a controller.
-pub struct CronJobHandler<C>(pub Arc<Controller<C>>);
-
-/// batch/v1 CronJob events for a controller that detects name conflicts.
-pub struct NameConflictHandler<C>(pub Arc<Controller<C>>);
-
-impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for NameConflictHandler<C> {
+impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for Controller<C> {
     fn on_add(&self, name_conflict: &Arc<NameConflict>, _is_in_initial_list: bool) {
         let name = name_conflict.object_name();
-        if self.0.parts.cron_jobs.get(name).is_some() {
-            self.0.enqueue(name.clone(), "batch/v1 CronJob added");
+        if self.parts.cron_jobs.get(name).is_some() {
+            self.enqueue(name.clone(), "batch/v1 CronJob added");
         }
     }
 
@@ -47,58 +38,67 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for Name
     fn on_delete(&self, _last: &Arc<NameConflict>, _final_state_unknown: bool) {}
 }
 
-impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
+impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for Controller<C> {
     fn on_add(&self, job: &Arc<Job>, is_in_initial_list: bool) {
-        self.0.add_job(job);
+        self.add_job(job);
         if !is_in_initial_list {
-            self.0.observe_start(None, job);
+            self.observe_start(None, job);
         }
     }
 
     fn on_update(&self, old: &Arc<Job>, new: &Arc<Job>) {
-        self.0.update_job(old, new);
-        self.0.observe_start(Some(old), new);
+        self.update_job(old, new);
+        self.observe_start(Some(old), new);
     }
 
     fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
-        self.0.delete_job(last);
+        self.delete_job(last);
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
-        self.0.report_malformed(self.0.parts.controller_kind.child, object);
+        self.report_malformed(self.parts.controller_kind.child, object);
     }
 
     fn on_relisted(&self) {
-        self.0.doubt_caches();
+        self.doubt_caches();
         // A Job created here that came and went in the gap has no event: its CronJob would wait for the next slot.
-        for job in self.0.memories.unseen() {
-            self.0.enqueue_owner(&job, "list of Jobs");
+        for job in self.memories.unseen() {
+            self.enqueue_owner(&job, "list of Jobs");
         }
     }
 }
 
-impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHandler<C> {
+impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for Controller<C> {
+    /// A CronJob is new. No sync has seen it yet, and it may be overdue, so it goes before keys that only wait to be settled.
     fn on_add(&self, cron_job: &Arc<CronJob>, is_in_initial_list: bool) {
-        self.0.add_cron_job(cron_job, is_in_initial_list);
+        if self.stands_by() {
+            return;
+        }
+        if self.is_shared() && !is_in_initial_list {
+            let account = Account::handed_over(self.parts.clock.now());
+            self.memories.of_name(&cron_job.name, |memory| memory.account = Some(account));
+        }
+        decision_log::queued(&cron_job.name, "CronJob added");
+        self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
     }
 
     fn on_update(&self, old: &Arc<CronJob>, new: &Arc<CronJob>) {
-        self.0.update_cron_job(old, new);
+        self.update_cron_job(old, new);
     }
 
     fn on_delete(&self, last: &Arc<CronJob>, _final_state_unknown: bool) {
-        if self.0.stands_by() {
-            self.0.forget(&last.name);
+        if self.stands_by() {
+            self.forget(&last.name);
         }
-        self.0.enqueue(last.name.clone(), "CronJob deleted");
+        self.enqueue(last.name.clone(), "CronJob deleted");
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
-        self.0.report_malformed(self.0.parts.controller_kind.parent, object);
+        self.report_malformed(self.parts.controller_kind.parent, object);
     }
 
     fn on_relisted(&self) {
-        self.0.doubt_caches();
+        self.doubt_caches();
     }
 }
 
@@ -158,19 +158,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.memories.change(&cron_job, |known| known.own.job_vanished(last));
         }
         self.enqueue(cron_job.name.clone(), "Job deleted");
-    }
-
-    /// A CronJob is new. No sync has seen it yet, and it may be overdue, so it goes before keys that only wait to be settled.
-    fn add_cron_job(&self, cron_job: &CronJob, is_in_initial_list: bool) {
-        if self.stands_by() {
-            return;
-        }
-        if self.is_shared() && !is_in_initial_list {
-            let account = Account::handed_over(self.parts.clock.now());
-            self.memories.of_name(&cron_job.name, |memory| memory.account = Some(account));
-        }
-        decision_log::queued(&cron_job.name, "CronJob added");
-        self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
     }
 
     /// Whether another controller made a Job of `slot` that the watch shows now.

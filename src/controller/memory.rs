@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
+use dashmap::mapref::one::RefMut;
 use schedule::Zone;
 use tokio::time::Instant;
 
@@ -250,28 +251,27 @@ impl Memories {
 
     /// Changes the memory of a name, whether or not there is one.
     pub fn of_name<R>(&self, name: &ObjectName, change: impl FnOnce(&mut Memory) -> R) -> R {
-        let mut memory = self.0.entry(name.clone()).or_default();
-        let answer = change(&mut memory);
-        let is_empty = memory.tidy();
-        drop(memory);
-        self.remove_if(name, is_empty);
-        answer
+        self.changed(name, self.0.entry(name.clone()).or_default(), change)
     }
 
     /// Changes the memory of a name, if there is one.
     pub fn visit<R>(&self, name: &ObjectName, change: impl FnOnce(&mut Memory) -> R) -> Option<R> {
-        let mut memory = self.0.get_mut(name)?;
+        Some(self.changed(name, self.0.get_mut(name)?, change))
+    }
+
+    fn changed<R>(
+        &self,
+        name: &ObjectName,
+        mut memory: RefMut<'_, ObjectName, Memory>,
+        change: impl FnOnce(&mut Memory) -> R,
+    ) -> R {
         let answer = change(&mut memory);
         let is_empty = memory.tidy();
         drop(memory);
-        self.remove_if(name, is_empty);
-        Some(answer)
-    }
-
-    fn remove_if(&self, name: &ObjectName, is_empty: bool) {
         if is_empty {
             self.0.remove_if(name, |_, memory| memory.is_empty());
         }
+        answer
     }
 
     /// Drops everything about a deleted CronJob.

@@ -320,28 +320,25 @@ fn warn_of_error(old: Option<&Namespace>, new: &Namespace) {
     }
 }
 
-/// Namespace events for a controller.
-pub struct NamespaceHandler<C>(pub Arc<Controller<C>>);
-
-impl<C: JobControl + CronJobControl> ResourceEventHandler<Namespace> for NamespaceHandler<C> {
+impl<C: JobControl + CronJobControl> ResourceEventHandler<Namespace> for Controller<C> {
     fn on_add(&self, namespace: &Arc<Namespace>, is_in_initial_list: bool) {
         // One without a restriction may follow one that was read and had one. The first list may come late.
         if !is_in_initial_list || namespace.restriction.is_some() {
-            self.0.enqueue_namespace(namespace, None);
+            self.enqueue_namespace(namespace, None);
         }
     }
 
     fn on_update(&self, old: &Arc<Namespace>, new: &Arc<Namespace>) {
-        let namespaces = self.0.parts.namespaces.as_ref();
+        let namespaces = self.parts.namespaces.as_ref();
         if !old.leaves_the_same_slots(new) || namespaces.is_some_and(|namespaces| namespaces.has_read_otherwise(new)) {
-            self.0.enqueue_namespace(new, old.restriction.as_ref());
+            self.enqueue_namespace(new, old.restriction.as_ref());
         }
     }
 
     fn on_delete(&self, _last: &Arc<Namespace>, _final_state_unknown: bool) {}
 
     fn on_relisted(&self) {
-        self.0.doubt_caches();
+        self.doubt_caches();
     }
 }
 

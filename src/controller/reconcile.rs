@@ -9,6 +9,7 @@
 //! deleted before: no new Job may start beside them.
 //!
 //! docs/divergences.md lists where this differs from upstream.
+#![allow(clippy::result_large_err, reason = "most syncs end without an attempt; a box would be an allocation in each")]
 
 mod backlog;
 mod changes;
@@ -23,13 +24,12 @@ pub use self::running::old_at;
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Evaluation;
 use schedule::missed::{Missed, MostRecent, Observed};
-use schedule::{Evaluation, Schedule};
 
 use super::history::newest_unrecorded;
 use super::messages::{FROZEN, HANDED_OVER, NO_SLOT_LEFT, TOO_MANY_MISSED, frozen, handed_over, unsupported_schedule};
@@ -58,16 +58,14 @@ pub enum Decision<'a> {
 #[derive(Debug)]
 pub struct Course<'a> {
     sync: Sync<'a>,
-    start: Start<'a>,
+    /// The attempt to start a slot, or how the sync ends without one.
+    start: Result<Attempt, Outcome>,
 }
-
-/// How the sync ends without an attempt to start a slot, or the attempt and its schedule.
-type Start<'a> = ControlFlow<Outcome, (Attempt, &'a Schedule)>;
 
 impl<'a> Course<'a> {
     /// What is done about the due slot.
     pub fn attempt(&self) -> Option<&Attempt> {
-        if let ControlFlow::Continue((attempt, _)) = &self.start { Some(attempt) } else { None }
+        self.start.as_ref().ok()
     }
 
     /// The CronJob version that this was decided on.
@@ -76,39 +74,56 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Why a decision stops early.
-#[allow(clippy::large_enum_variant, reason = "it is in a box")]
+/// Why there is no attempt.
+#[allow(clippy::large_enum_variant, reason = "the small one is rare")]
 enum Stop {
     /// A request has to be made first.
     Needs(Vec<Lookup>),
-    /// A request failed; the decisions made so far are kept.
-    Failed(Failure),
+    /// The sync ends; the decisions made so far are kept.
+    Ends(Outcome),
 }
 
-/// Boxed, because the hot path has no stop.
-type Decided<T> = Result<T, Box<Stop>>;
-
-/// An attempt to start a slot, or how the sync ends without one.
-type Choose = ControlFlow<Outcome, Attempt>;
+type Decided<T> = Result<T, Stop>;
 
 fn needs<T>(lookups: Vec<Lookup>) -> Decided<T> {
-    Err(Box::new(Stop::Needs(lookups)))
+    Err(Stop::Needs(lookups))
+}
+
+fn ends<T>(outcome: Outcome) -> Decided<T> {
+    Err(Stop::Ends(outcome))
 }
 
 fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
-    Err(Box::new(Stop::Failed(failure.into())))
+    ends(Outcome::Failed(failure.into()))
 }
 
 /// Decides what the sync of one CronJob does next.
 pub fn decide(observation: &Observation, now: DateTime<Utc>) -> Decision<'_> {
-    let mut sync = Sync::new(observation, now);
-    match sync.run().map_err(|stop| *stop) {
-        Ok(start) => Decision::Act(Course { sync, start }),
-        Err(Stop::Failed(failure)) => {
-            Decision::Act(Course { sync, start: ControlFlow::Break(Outcome::Failed(failure)) })
-        }
-        Err(Stop::Needs(lookups)) => Decision::Read(lookups),
+    let mut draft = Draft::new(&observation.cron_job, &observation.recalled);
+    // Once the CronJob was read live, every decision is made on that version, those about the history included.
+    if let Some(Ok(live)) = &observation.live.cron_job
+        && live.uid == draft.base.uid
+    {
+        draft.rebase(live);
     }
+    let mut sync = Sync {
+        observation,
+        now,
+        limits: draft.base.limits(),
+        schedule: draft.base.schedule(observation.local_zone).map(Evaluation::of),
+        draft,
+        beyond_history: Vec::new(),
+        left_out: HashSet::new(),
+        by_uid: OnceCell::new(),
+        fired: false,
+        starts: None,
+    };
+    let start = match sync.find_attempt() {
+        Ok(attempt) => Ok(attempt),
+        Err(Stop::Ends(outcome)) => Err(outcome),
+        Err(Stop::Needs(lookups)) => return Decision::Read(lookups),
+    };
+    Decision::Act(Course { sync, start })
 }
 
 #[derive(Debug)]
@@ -117,6 +132,8 @@ struct Sync<'a> {
     now: DateTime<Utc>,
     /// The policies of the CronJob that choose no slots.
     limits: Limits,
+    /// The schedule with its policies, if both can be read. All searches of a sync take from one count of steps.
+    schedule: Option<Evaluation<'a>>,
     draft: Draft<'a>,
     /// The finished Jobs beyond the history limits; none for a sync that failed before their success was recorded.
     beyond_history: Vec<Arc<Job>>,
@@ -128,35 +145,10 @@ struct Sync<'a> {
     fired: bool,
     /// What `find_starts` found last.
     starts: Option<MostRecent>,
-    /// The count of steps of all searches for slots so far, while none is under way.
-    evaluation: Option<Evaluation<'a>>,
 }
 
-impl<'a> Sync<'a> {
-    fn new(observation: &'a Observation, now: DateTime<Utc>) -> Self {
-        let mut draft = Draft::new(&observation.cron_job, &observation.recalled);
-        // Once the CronJob was read live, every decision is made on that version, those about the history included.
-        if let Some(Ok(live)) = &observation.live.cron_job
-            && live.uid == draft.base.uid
-        {
-            draft.rebase(live);
-        }
-        let limits = draft.base.limits();
-        Self {
-            observation,
-            now,
-            limits,
-            draft,
-            beyond_history: Vec::new(),
-            left_out: HashSet::new(),
-            by_uid: OnceCell::new(),
-            fired: false,
-            starts: None,
-            evaluation: None,
-        }
-    }
-
-    fn run(&mut self) -> Decided<Start<'a>> {
+impl Sync<'_> {
+    fn find_attempt(&mut self) -> Decided<Attempt> {
         self.take_note_of_vanished_jobs();
         match &self.observation.live.cron_job {
             Some(Err(error)) if self.decides_on_live() => return failed(error.clone()),
@@ -177,15 +169,9 @@ impl<'a> Sync<'a> {
         }
         self.leave_out_pruned_jobs();
         self.walk_children()?;
-        if self.drop_missing_jobs()?.is_break() {
-            // References to Jobs that are gone must not hold a slot.
-            return Ok(ControlFlow::Break(Outcome::Again));
-        }
-        let schedule = match self.usable_schedule() {
-            ControlFlow::Break(outcome) => return Ok(ControlFlow::Break(outcome)),
-            ControlFlow::Continue(schedule) => schedule,
-        };
-        Ok(self.search(schedule, Self::choose_slot)?.map_continue(|attempt| (attempt, schedule)))
+        self.drop_missing_jobs()?;
+        self.check_spec()?;
+        self.choose_slot()
     }
 
     /// Whether a Job is created only from a CronJob version that was read live: the cache may be stale, or does not
@@ -215,19 +201,11 @@ impl<'a> Sync<'a> {
         Ok(())
     }
 
-    /// Searches for slots of the CronJob's schedule. All searches of a sync take from one count of steps.
-    fn search<T>(&mut self, schedule: &'a Schedule, search: impl FnOnce(&mut Self, &Evaluation<'a>) -> T) -> T {
-        let evaluation = self.evaluation.take().unwrap_or_else(|| Evaluation::of(schedule));
-        let found = search(self, &evaluation);
-        self.evaluation = Some(evaluation);
-        found
-    }
-
-    /// The schedule with its policies, if Jobs are to be started by it.
-    fn usable_schedule(&mut self) -> ControlFlow<Outcome, &'a Schedule> {
+    /// Ends the sync unless Jobs are to be started by the schedule.
+    fn check_spec(&mut self) -> Decided<()> {
         let cron_job = self.draft.base;
         if cron_job.deleting || self.is_taken_back() {
-            return ControlFlow::Break(Outcome::Done);
+            return ends(Outcome::Done);
         }
         let timing = cron_job.timing(self.observation.local_zone);
         if let Err(error) = &timing.time_zone {
@@ -247,140 +225,125 @@ impl<'a> Sync<'a> {
             && let Some(until) = restriction.frozen_until(self.now + LAST_OF_A_FREEZE)
         {
             let text = || frozen(&cron_job.name.namespace, until, restriction.reason.as_deref());
-            self.hourly_event_until(EventType::Normal, FROZEN, text, Some(until));
+            // Another time is news.
+            let told = RecentEvent { reason: FROZEN, until: Some(until), at: self.now };
+            self.draft.hourly_event(&self.observation.recalled.memo.recent_events, told, EventType::Normal, text);
         }
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
         }
-        let own = match &timing.schedule {
-            Ok(schedule) => schedule,
-            Err(error) => {
-                let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
-                self.draft.warning("UnparseableSchedule", text);
-                return self.wait_for_an_edit(Skip::Invalid);
-            }
-        };
-        match cron_job.policy() {
-            Ok(policy) => ControlFlow::Continue(policy.map_or(own, |policy| policy.schedule(own))),
-            Err(error) => {
-                if matches!(error, PolicyError::Namespace(_)) {
-                    // One edit of a Namespace concerns all its CronJobs.
-                    self.hourly_event(EventType::Warning, "InvalidPolicy", || error.to_string());
-                } else {
-                    self.draft.warning("InvalidPolicy", error.to_string());
-                }
-                self.wait_for_an_edit(Skip::Invalid)
-            }
+        if let Err(error) = &timing.schedule {
+            let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
+            self.draft.warning("UnparseableSchedule", text);
+            return self.wait_for_an_edit(Skip::Invalid);
         }
+        if let Err(error) = cron_job.policy() {
+            if matches!(error, PolicyError::Namespace(_)) {
+                // One edit of a Namespace concerns all its CronJobs.
+                self.hourly_event(EventType::Warning, "InvalidPolicy", || error.to_string());
+            } else {
+                self.draft.warning("InvalidPolicy", error.to_string());
+            }
+            return self.wait_for_an_edit(Skip::Invalid);
+        }
+        Ok(())
     }
 
     /// Chooses among the due slots.
-    fn choose_slot(&mut self, schedule: &Evaluation<'_>) -> Decided<Choose> {
+    fn choose_slot(&mut self) -> Decided<Attempt> {
         let is_paused = self.limits.pause_after_failures.is_some_and(|limit| self.is_paused(limit));
         if let Some(most) = self.limits.backlog.filter(|most| *most > 0) {
-            self.warn_of_overtaken_slots(most, schedule);
+            self.warn_of_overtaken_slots(most);
         }
-        Ok(match self.find_starts(schedule, true) {
+        match self.find_starts(true) {
             // The Event about the freeze says why nothing starts.
             Err(_) if self.is_frozen() => {
                 self.draft.verdict = Verdict::NothingDue;
-                ControlFlow::Break(Outcome::Done)
+                ends(Outcome::Done)
             }
             Err(error) => {
                 let recurrence = &self.draft.base.spec.recurrence;
-                let timing = self.draft.base.timing(self.observation.local_zone);
-                let is_own = timing.schedule.as_ref().is_ok_and(|own| std::ptr::eq(schedule.schedule(), own));
+                let own = self.draft.base.timing(self.observation.local_zone).schedule.as_ref().ok();
+                let searched = self.schedule.as_ref().map(Evaluation::schedule);
+                let is_own = own.zip(searched).is_some_and(|(own, searched)| std::ptr::eq(searched, own));
                 let cause = if is_own { error.to_string() } else { NO_SLOT_LEFT.to_owned() };
                 let text = format!("invalid schedule: {} : {cause}", recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
                 self.wait_for_an_edit(Skip::Invalid)
             }
             Ok(MostRecent { most_recent: None, .. }) => {
-                self.draft.verdict = self.nothing_due(schedule);
-                ControlFlow::Break(self.wait_for_next_slot(schedule))
+                self.draft.verdict = self.nothing_due();
+                ends(self.wait_for_next_slot())
             }
-            Ok(MostRecent { most_recent: Some(slot), .. }) if is_paused => {
-                ControlFlow::Break(self.skip_for_failures(slot, schedule))
-            }
+            Ok(MostRecent { most_recent: Some(slot), .. }) if is_paused => ends(self.skip_for_failures(slot)),
             Ok(MostRecent { most_recent: Some(slot), missed, .. }) => {
                 if missed == Missed::Many {
                     self.draft.warning("TooManyMissedTimes", TOO_MANY_MISSED.to_owned());
                 }
                 let (slot, next) = match self.limits.backlog {
-                    Some(0) if self.is_passed_over(slot) => {
-                        return Ok(ControlFlow::Break(self.pass_over(slot, schedule)));
-                    }
+                    Some(0) if self.is_passed_over(slot) => return ends(self.pass_over(slot)),
                     None | Some(0) => (slot, None),
-                    Some(most) => self.oldest_waiting(most, slot, schedule),
+                    Some(most) => self.oldest_waiting(most, slot),
                 };
                 // With a backlog the oldest starts, and nothing was missed before it.
                 let missed = if next.is_none() { missed } else { Missed::None };
-                match self.start_job_of(slot, missed, schedule)? {
-                    ControlFlow::Break(outcome) => ControlFlow::Break(self.and_then(slot, next, outcome)),
-                    ControlFlow::Continue(attempt) => {
-                        ControlFlow::Continue(Attempt { next: attempt.next.or(next), ..attempt })
-                    }
+                match self.start_job_of(slot, missed) {
+                    Ok(attempt) => Ok(Attempt { next: attempt.next.or(next), ..attempt }),
+                    Err(Stop::Ends(outcome)) => ends(self.and_then(slot, next, outcome)),
+                    Err(needs) => Err(needs),
                 }
             }
-        })
+        }
     }
 
-    fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed, schedule: &Evaluation<'_>) -> Decided<Choose> {
+    fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed) -> Decided<Attempt> {
         let cron_job = self.draft.base;
         let spec = &cron_job.spec;
         if is_too_late(slot, spec.starting_deadline_seconds, self.nominal_now()) {
             self.draft.verdict = Verdict::Skipped(Skip::Deadline(slot));
             self.draft.warning("MissSchedule", missed_schedule(slot));
-            return Ok(ControlFlow::Break(self.wait_for_next_slot(schedule)));
+            return ends(self.wait_for_next_slot());
         }
         let name = self.job_of(slot);
         let running = self.draft.status.active.iter().any(|reference| reference.name == *name.name);
         if running || self.draft.status.last_schedule_time == Some(slot) {
             self.draft.verdict = Verdict::NothingDue;
-            return Ok(ControlFlow::Break(self.wait_for_next_slot(schedule)));
+            return ends(self.wait_for_next_slot());
         }
-        if let Some(blocker) = self.blocker(slot) {
-            return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
+        if let Some(blocker) = self.blockers().blocker(slot) {
+            return ends(self.skip_for(blocker, slot));
         }
         self.draft.startable = Some(slot);
         if self.decides_on_live() && self.observation.live.cron_job.is_none() {
             return needs(vec![Lookup::CronJob]);
         }
-        if let Some(earlier) = self.settle_earlier_create(slot, schedule)? {
-            if earlier.is_break() {
-                // The Job of an earlier slot may be the one that is in the way.
-                self.draft.startable = None;
-            }
+        if let Some(earlier) = self.settle_earlier_create(slot)? {
             return Ok(earlier);
         }
-        if let Some(blocker) = self.blocker(slot) {
-            return Ok(ControlFlow::Break(self.skip_for(blocker, slot, schedule)));
+        if let Some(blocker) = self.blockers().blocker(slot) {
+            return ends(self.skip_for(blocker, slot));
         }
         let last = self.draft.status.last_schedule_time;
         let stray = self.observation.recalled.pending_create.and_then(|pending| pending.stray_wait(last));
         let open = self.observation.open_creates_wait.max(stray);
-        if let Some(wait) = open.filter(|_| self.an_open_create_may_interfere(slot, schedule)) {
-            return Ok(ControlFlow::Break(self.come_back_after(wait, schedule)));
+        if let Some(wait) = open.filter(|_| self.an_open_create_may_interfere(slot)) {
+            return ends(self.come_back_after(wait));
         }
         let mut attempt = Attempt { slot, victims: Vec::new(), then: Then::Create { name, missed }, next: None };
-        if self.has_victims() {
+        if self.blockers().has_victims() {
             self.rescue(&mut attempt)?;
         }
         if matches!(attempt.then, Then::Create { .. }) {
-            if self.limits.replace_waits {
-                self.replace_and_wait(&mut attempt)?;
-            } else if spec.concurrency_policy == ConcurrencyPolicy::Replace {
-                self.delete_replaced_jobs(&mut attempt)?;
-            }
+            self.replace(&mut attempt)?;
         }
-        Ok(ControlFlow::Continue(attempt))
+        Ok(attempt)
     }
 
     /// Under Forbid and Replace, no slot starts while the create of another one may still be committed: the two Jobs
     /// would run at the same time. Repeating the earlier create gives its result. If the slot may not start, since its
     /// starting deadline has passed, the schedule or a policy was changed, or the clock was set back, the sync waits until the
     /// create can no longer be committed, and then reads the Job.
-    fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Decided<Option<Choose>> {
+    fn settle_earlier_create(&mut self, slot: DateTime<Utc>) -> Decided<Option<Attempt>> {
         let cron_job = self.draft.base;
         let unknown =
             |pending: &PendingCreate| pending.slot != slot && self.draft.status.last_schedule_time < Some(pending.slot);
@@ -397,23 +360,22 @@ impl<'a> Sync<'a> {
         if let Some(wait) = pending.wait {
             let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.nominal_now());
             let is_decided = cron_job.decided_until(&self.draft.status, self.now) >= Some(pending.slot);
-            if is_late || is_decided || pending.slot > slot || !schedule.has(pending.slot) {
-                return Ok(Some(ControlFlow::Break(self.come_back_after(wait, schedule))));
+            let has_slot = self.schedule.as_ref().is_some_and(|schedule| schedule.has(pending.slot));
+            if is_late || is_decided || pending.slot > slot || !has_slot {
+                // The Job of that slot may be the one that is in the way.
+                self.draft.startable = None;
+                return ends(self.come_back_after(wait));
             }
             // The next sync starts the slot that is due now.
             let then = Then::Create { name, missed: Missed::None };
             let mut attempt = Attempt { slot: pending.slot, victims: Vec::new(), then, next: Some(slot) };
-            if self.limits.replace_waits {
-                self.replace_and_wait(&mut attempt)?;
-            } else if cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace {
-                self.delete_replaced_jobs(&mut attempt)?;
-            }
-            return Ok(Some(ControlFlow::Continue(attempt)));
+            self.replace(&mut attempt)?;
+            return Ok(Some(attempt));
         }
         self.adopt_live(&name, pending.slot)?;
         if self.draft.status.last_schedule_time >= Some(slot) {
-            self.draft.verdict = Verdict::NothingDue;
-            return Ok(Some(ControlFlow::Break(self.wait_for_next_slot(schedule))));
+            (self.draft.verdict, self.draft.startable) = (Verdict::NothingDue, None);
+            return ends(self.wait_for_next_slot());
         }
         Ok(None)
     }
@@ -421,14 +383,15 @@ impl<'a> Sync<'a> {
     /// Whether a create that was sent earlier could be committed beside the next step. Under Forbid and Replace this is
     /// the create of an earlier slot without a visible Job. For a Job that is to be deleted it is a repeat of its own
     /// create.
-    fn an_open_create_may_interfere(&self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> bool {
+    fn an_open_create_may_interfere(&self, slot: DateTime<Utc>) -> bool {
         let status = &self.draft.status;
         let has_earlier = || {
             let from = status.last_schedule_time.unwrap_or(self.draft.base.creation_timestamp);
-            schedule.next_after(from).is_some_and(|first| first < slot)
+            let first = self.schedule.as_ref().and_then(|schedule| schedule.next_after(from));
+            first.is_some_and(|first| first < slot)
         };
         match self.draft.base.spec.concurrency_policy {
-            _ if self.has_victims() => true,
+            _ if self.blockers().has_victims() => true,
             _ if self.limits.max_concurrent.is_some() => has_earlier(),
             ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown => false,
             ConcurrencyPolicy::Forbid => has_earlier(),
@@ -437,16 +400,16 @@ impl<'a> Sync<'a> {
     }
 
     /// Decides nothing about the due slots, and requeues after `wait`, or at the next slot if that is earlier.
-    fn come_back_after(&self, wait: TimeDelta, schedule: &Evaluation<'_>) -> Outcome {
+    fn come_back_after(&self, wait: TimeDelta) -> Outcome {
         let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
-        let next = self.wait_for_next_slot(schedule).requeue_at();
+        let next = self.wait_for_next_slot().requeue_at();
         Outcome::Requeue(next.map_or(back, |next| next.min(back)))
     }
 
     /// Only an edit of the CronJob, or a clock that is set back, starts the next sync.
-    fn wait_for_an_edit<T>(&mut self, why: Skip) -> ControlFlow<Outcome, T> {
+    fn wait_for_an_edit<T>(&mut self, why: Skip) -> Decided<T> {
         self.draft.verdict = Verdict::Skipped(why);
-        ControlFlow::Break(Outcome::Done)
+        ends(Outcome::Done)
     }
 
     fn observed(&self) -> Observed {
@@ -469,20 +432,8 @@ impl<'a> Sync<'a> {
 
     /// Adds an Event about held slots, once an hour.
     fn hourly_event(&mut self, type_: EventType, reason: &'static str, message: impl FnOnce() -> String) {
-        self.hourly_event_until(type_, reason, message, None);
-    }
-
-    /// The same of slots that are held until a time; another time is news.
-    fn hourly_event_until(
-        &mut self,
-        type_: EventType,
-        reason: &'static str,
-        message: impl FnOnce() -> String,
-        until: Option<DateTime<Utc>>,
-    ) {
-        let (known, told) =
-            (&self.observation.recalled.memo.recent_events, RecentEvent { reason, until, at: self.now });
-        self.draft.hourly_event(known, told, type_, message);
+        let known = &self.observation.recalled.memo.recent_events;
+        self.draft.hourly_event(known, RecentEvent { reason, until: None, at: self.now }, type_, message);
     }
 
     fn is_taken_back(&self) -> bool {

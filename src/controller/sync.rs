@@ -1,8 +1,7 @@
 //! One sync of a CronJob: look, decide, act, conclude.
 //!
 //! Guarantees:
-//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, at most one attempt is carried out.
-//! - Nothing is sent for a slot after the CronJob was changed, suspended or handed back while an answer was awaited.
+//! - What is done about a slot is decided by [`decide`] and [`conclude`]; between them, [`act`] carries out at most one attempt.
 //! - Each read answers at least one open question, so a sync ends.
 //! - A sync writes the status at most once, or leaves it to the next sync.
 //! - A sync with no Job left to start ends by the CronJob's next slot, however slow the API server is. A later sync
@@ -19,11 +18,12 @@ use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::control::{CronJobControl, JobControl, Patience};
+use super::effects::{Effects, act};
 use super::external_jobs::Account;
 use super::memory::Memory;
 use super::observation::{CreateReply, DeleteReply, Observation};
 use super::pending_status::LONGEST_CREATE;
-use super::plan::{Attempt, Attempted, Event, Failure, Lookup, Note, Outcome, Propagation, Settlement, Then, Victim};
+use super::plan::{Attempted, Event, Failure, Lookup, Note, Outcome, Propagation, Settlement, Victim};
 use super::reconcile::{Conclusion, Decision, conclude, decide, is_too_late};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
@@ -53,7 +53,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Matches upstream `syncCronJob`, and has the status write of its caller: there is one at most, and a requeue only if it
     /// succeeded.
     pub(super) async fn sync_cron_job(&self, mut observation: Observation, epoch: u64, now: DateTime<Utc>) -> Outcome {
-        let mut start = Starting { controller: self, epoch, template: None };
+        let mut start = Starting { controller: self, epoch, patience: observation.patience, template: None };
         let course = loop {
             let lookups = match decide(&observation, now) {
                 Decision::Read(lookups) => lookups,
@@ -64,7 +64,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             }
         };
         let attempted = match course.attempt() {
-            Some(attempt) => start.act(&observation, attempt, course.cron_job()).await,
+            Some(attempt) => {
+                if attempt.victims.len() > REQUESTS_PER_KEY {
+                    start.template = None;
+                }
+                act(&mut start, attempt, course.cron_job()).await
+            }
             None => Attempted::default(),
         };
         drop(start);
@@ -187,27 +192,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         (replies, trouble)
     }
 
-    /// Whether the Job of `slot` may still be created, and others deleted for it, after waiting for answers. The watch
-    /// must not have shown that the CronJob was deleted, suspended or given another spec, the starting deadline must not have
-    /// passed, unless a Job was deleted for it (then nothing would run in its place), and the clock must not have been set back to
-    /// before the slot.
-    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>, has_deleted: bool) -> bool {
-        let Parts { cron_jobs, clock, .. } = &self.parts;
-        let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
-        let now = cron_job.nominal(clock.now());
-        if slot > now || !has_deleted && is_too_late(slot, cron_job.spec.starting_deadline_seconds, now) {
-            return false;
-        }
-        let (known, decided_on) = (self.restriction(cron_job), cron_job.restriction());
-        if !Restriction::is_same(known.as_deref(), decided_on.map(|restriction| &**restriction)) {
-            return false;
-        }
-        let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
-            .is_some_and(std::cmp::Ordering::is_gt);
-        let is_changed = || cached.spec != cron_job.spec || !cached.same_policies(cron_job);
-        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || is_changed()))
-    }
-
     /// A request to create the Job of `slot` is about to be sent.
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         let name = &cron_job.name;
@@ -303,6 +287,8 @@ struct Starting<'a, C> {
     controller: &'a Controller<C>,
     /// The epoch in which the sync began.
     epoch: u64,
+    /// The time limit of its create, and of its deletions of running Jobs.
+    patience: Patience,
     /// The CronJob as it was read to create a Job, if its template is long. Its reservation, if the cached template was long, too,
     /// is dropped with it when the create is answered.
     template: Option<(Arc<CronJob>, Option<Reservation>)>,
@@ -366,80 +352,77 @@ impl<C: JobControl + CronJobControl> Starting<'_, C> {
         }))
     }
 
-    /// Carries out an attempt that was decided on this version of the CronJob, until something fails.
-    async fn act(&mut self, observation: &Observation, attempt: &Attempt, cron_job: &Arc<CronJob>) -> Attempted {
-        let Attempt { slot, victims, then, .. } = attempt;
-        let mut attempted = Attempted::default();
-        if victims.len() > REQUESTS_PER_KEY {
-            self.template = None;
-        }
-        let mut has_deleted = false;
-        for Victim { name, uid, propagation } in victims {
-            if !self.controller.is_current(cron_job, *slot, has_deleted) {
-                attempted.is_overtaken = true;
-                return attempted;
-            }
-            let reply = self.controller.parts.control.delete_job(name, uid, *propagation, observation.patience).await;
-            // Otherwise it exists until the watch shows its end.
-            if reply.is_ok() && *propagation == Propagation::Background {
-                self.controller.deleted(cron_job, name, uid);
-            }
-            let is_refused = reply.as_ref().is_err_and(|error| !error.is_not_found());
-            has_deleted |= reply.is_ok();
-            attempted.deletions.push(reply);
-            if is_refused {
-                return attempted;
-            }
-        }
-        let Then::Create { name, .. } = then else { return attempted };
-        let mut is_current = self.controller.is_current(cron_job, *slot, has_deleted);
-        if is_current && self.template.is_none() && cron_job.spec.job_template.omitted_bytes().is_some() {
-            // The template was let go: it is read again, by a later sync if others use up the budget now.
-            let is_unchanged = self.is_unchanged(cron_job).await;
-            is_current =
-                *is_unchanged.as_ref().unwrap_or(&false) && self.controller.is_current(cron_job, *slot, has_deleted);
-            attempted.failure = is_unchanged.err();
-        }
-        if !is_current {
-            attempted.is_overtaken = true;
-            return attempted;
-        }
-        decision_log::starts(*slot);
-        attempted.create = Some(match self.create(observation, cron_job, name, *slot).await {
-            CreateReply::Refused(error) if error.is_already_exists() => {
-                CreateReply::Exists(self.controller.parts.control.get_job(name).await)
-            }
-            reply => reply,
-        });
-        attempted
-    }
-
     /// Whether the CronJob is as it was decided on. Its long template is kept then.
     async fn is_unchanged(&mut self, cron_job: &CronJob) -> Result<bool, ApiError> {
         let Some(live) = self.read_cron_job(cron_job).await.transpose()? else { return Ok(false) };
         let is_same = live.uid == cron_job.uid && live.spec == cron_job.spec && live.same_policies(cron_job);
         Ok(is_same && !live.deleting && live.status.last_schedule_time == cron_job.status.last_schedule_time)
     }
+}
 
-    /// Creates the Job of a slot. Afterwards the template is no longer needed.
-    async fn create(
+impl<C: JobControl + CronJobControl> Effects for Starting<'_, C> {
+    /// Whether nothing has changed while the sync waited for answers. The watch must not have shown that the CronJob was deleted,
+    /// suspended or given another spec, the starting deadline must not have passed, unless a Job was deleted for the slot (then
+    /// nothing would run in its place), and the clock must not have been set back to before the slot.
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>, has_deleted: bool) -> bool {
+        let Parts { cron_jobs, clock, .. } = &self.controller.parts;
+        let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
+        let now = cron_job.nominal(clock.now());
+        if slot > now || !has_deleted && is_too_late(slot, cron_job.spec.starting_deadline_seconds, now) {
+            return false;
+        }
+        let (known, decided_on) = (self.controller.restriction(cron_job), cron_job.restriction());
+        if !Restriction::is_same(known.as_deref(), decided_on.map(|restriction| &**restriction)) {
+            return false;
+        }
+        let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
+            .is_some_and(std::cmp::Ordering::is_gt);
+        let is_changed = || cached.spec != cron_job.spec || !cached.same_policies(cron_job);
+        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || is_changed()))
+    }
+
+    async fn may_create(
         &mut self,
-        observation: &Observation,
         cron_job: &Arc<CronJob>,
-        name: &ObjectName,
         slot: DateTime<Utc>,
-    ) -> CreateReply {
+        has_deleted: bool,
+    ) -> Result<bool, ApiError> {
+        let mut is_current = self.is_current(cron_job, slot, has_deleted);
+        if is_current && self.template.is_none() && cron_job.spec.job_template.omitted_bytes().is_some() {
+            // The template was let go: it is read again, by a later sync if others use up the budget now.
+            is_current = self.is_unchanged(cron_job).await? && self.is_current(cron_job, slot, has_deleted);
+        }
+        Ok(is_current)
+    }
+
+    async fn delete(&mut self, cron_job: &CronJob, victim: &Victim) -> DeleteReply {
+        let Victim { name, uid, propagation } = victim;
+        let reply = self.controller.parts.control.delete_job(name, uid, *propagation, self.patience).await;
+        // Otherwise it exists until the watch shows its end.
+        if reply.is_ok() && *propagation == Propagation::Background {
+            self.controller.deleted(cron_job, name, uid);
+        }
+        reply
+    }
+
+    async fn get_job(&mut self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
+        self.controller.parts.control.get_job(name).await
+    }
+
+    /// Afterwards the template is no longer needed.
+    async fn create(&mut self, cron_job: &Arc<CronJob>, name: &ObjectName, slot: DateTime<Utc>) -> CreateReply {
+        decision_log::starts(slot);
         let (template, control) = (self.template.take(), &self.controller.parts.control);
+        let local_zone = self.controller.parts.local_zone;
         let cron_job = template.as_ref().map_or(cron_job, |(whole, _)| whole);
         let announce = || control.traceparent(cron_job, name, slot);
         let traceparent = cron_job.limits().slot_in_pod.then(announce).flatten();
-        let body = match job_from_template(cron_job, slot, observation.local_zone, None, traceparent.as_deref()) {
+        let body = match job_from_template(cron_job, slot, local_zone, None, traceparent.as_deref()) {
             Ok(body) => body,
             Err(error) => return CreateReply::BadTemplate(error.to_string()),
         };
         self.controller.creating(cron_job, slot);
-        let answer = control.create_job(name, body, observation.patience).await;
-        match answer {
+        match control.create_job(name, body, self.patience).await {
             Ok(job) => {
                 self.controller.created(cron_job, &job, slot);
                 CreateReply::Created(job)

@@ -1,7 +1,7 @@
 //! A sync without a cluster: what it would do if every write succeeded.
 //!
-//! Guarantees: the decisions are those of `decide` and `conclude`, called with the same kind of observation as in the controller.
-//! What was read answers each of its questions. Nothing is sent. Pure.
+//! Guarantees: the decisions are those of `decide` and `conclude`, called with the same kind of observation as in the controller,
+//! and `act` carries them out as there. What was read answers each of its questions. Nothing is sent. Pure.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use apimachinery::steps;
 use chrono::{DateTime, Utc};
+use futures::FutureExt as _;
 use schedule::Zone;
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
 use crate::api::{ApiError, ObjectName, Uid};
-use crate::controller::observation::{CreateReply, Observation};
-use crate::controller::plan::{Attempt, Attempted, Lookup, Settlement, Then, Verdict};
+use crate::controller::effects::{Effects, act};
+use crate::controller::observation::{CreateReply, DeleteReply, Observation};
+use crate::controller::plan::{Lookup, Settlement, Verdict, Victim};
 use crate::controller::reconcile::{Course, Decision, conclude, decide};
 
 /// The result of a rehearsed sync.
@@ -77,15 +79,11 @@ impl Rehearsal {
     }
 
     fn concluded(course: Course<'_>, jobs: &[Arc<Job>], zone: Zone) -> Self {
-        let (mut attempted, mut start, mut replaced) = (Attempted::default(), None, Vec::new());
-        if let Some(Attempt { slot, victims, then, .. }) = course.attempt() {
-            attempted.deletions = vec![Ok(()); victims.len()];
-            replaced.extend(victims.iter().map(|victim| victim.name.clone()));
-            if let Then::Create { name, .. } = then {
-                attempted.create = Some(create(course.cron_job(), jobs, name, *slot, zone));
-                start = Some((name.clone(), *slot));
-            }
-        }
+        let mut pretence = Pretence { jobs, zone, start: None, replaced: Vec::new() };
+        // Nothing is waited for.
+        let pretend = |attempt| act(&mut pretence, attempt, course.cron_job()).now_or_never();
+        let attempted = course.attempt().and_then(pretend).unwrap_or_default();
+        let Pretence { start, replaced, .. } = pretence;
         let mut conclusion = conclude(course, &attempted);
         let first = std::mem::take(&mut conclusion.prune_first);
         let pruned_first = first.len();
@@ -106,17 +104,37 @@ impl Rehearsal {
     }
 }
 
-/// The API server's answer to the create.
-fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTime<Utc>, zone: Zone) -> CreateReply {
-    if let Some(job) = jobs.iter().find(|job| job.name == *name) {
-        return CreateReply::Exists(Ok(Arc::clone(job)));
+/// The API server's answers, and what was asked of it.
+struct Pretence<'a> {
+    jobs: &'a [Arc<Job>],
+    zone: Zone,
+    start: Option<(ObjectName, DateTime<Utc>)>,
+    replaced: Vec<ObjectName>,
+}
+
+impl Effects for Pretence<'_> {
+    async fn delete(&mut self, _cron_job: &CronJob, victim: &Victim) -> DeleteReply {
+        self.replaced.push(victim.name.clone());
+        Ok(())
     }
-    // A template that the cache does not hold is not judged.
-    let is_held = cron_job.spec.job_template.omitted_bytes().is_none();
-    if is_held && let Err(error) = job_from_template(cron_job, slot, zone, None, None) {
-        return CreateReply::BadTemplate(error.to_string());
+
+    async fn create(&mut self, cron_job: &Arc<CronJob>, name: &ObjectName, slot: DateTime<Utc>) -> CreateReply {
+        self.start = Some((name.clone(), slot));
+        if self.jobs.iter().any(|job| job.name == *name) {
+            return CreateReply::Refused(refusal(409, "AlreadyExists", name.clone()));
+        }
+        // A template that the cache does not hold is not judged.
+        let is_held = cron_job.spec.job_template.omitted_bytes().is_none();
+        if is_held && let Err(error) = job_from_template(cron_job, slot, self.zone, None, None) {
+            return CreateReply::BadTemplate(error.to_string());
+        }
+        CreateReply::Created(Arc::new(Rehearsal::created(name, slot)))
     }
-    CreateReply::Created(Arc::new(Rehearsal::created(name, slot)))
+
+    async fn get_job(&mut self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
+        let found = self.jobs.iter().find(|job| job.name == *name);
+        found.cloned().ok_or_else(|| refusal(404, "NotFound", name.clone()))
+    }
 }
 
 fn refusal(code: u16, reason: &str, name: ObjectName) -> ApiError {

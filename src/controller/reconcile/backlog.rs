@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schedule::Evaluation;
 use schedule::missed::newest_starts;
 
+use super::running::Blockers;
 use super::{Sync, is_too_late, old_at};
 use crate::api::EventType;
 use crate::api::batch_v1::Job;
@@ -30,20 +30,20 @@ impl Sync<'_> {
         &mut self,
         most: usize,
         newest: DateTime<Utc>,
-        schedule: &Evaluation<'_>,
     ) -> (DateTime<Utc>, Option<DateTime<Utc>>) {
         let observed = self.observed();
         let last = observed.last_schedule.unwrap_or(observed.creation);
-        let mut waiting = self.waiting(last, most, newest, schedule);
+        let mut waiting = self.waiting(last, most, newest);
         let slot = waiting.pop_front().unwrap_or(newest);
-        if schedule.next_after(last).is_some_and(|first| first < slot && self.is_startable(first)) {
+        let first = self.schedule.as_ref().and_then(|schedule| schedule.next_after(last));
+        if first.is_some_and(|first| first < slot && self.is_startable(first)) {
             self.hourly_event(EventType::Normal, PASSED_OVER, || passed_over(most));
         }
         (slot, waiting.front().copied())
     }
 
     /// Says that slots were waiting when another controller started a newer one.
-    pub(super) fn warn_of_overtaken_slots(&mut self, most: usize, schedule: &Evaluation<'_>) {
+    pub(super) fn warn_of_overtaken_slots(&mut self, most: usize) {
         let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
         let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };
         // This controller starts the oldest first.
@@ -53,7 +53,7 @@ impl Sync<'_> {
         // Those that this controller started have their Jobs, also if it was killed before it wrote the status.
         let base = self.draft.base;
         let has_job = |slot: &DateTime<Utc>| self.observation.children().any(|job| job.slot_of(base) == Some(*slot));
-        if self.waiting(written, most, last, schedule).iter().any(|slot| *slot < last && !has_job(slot)) {
+        if self.waiting(written, most, last).iter().any(|slot| *slot < last && !has_job(slot)) {
             self.hourly_event(EventType::Normal, PASSED_OVER, overtaken_backlog);
         }
     }
@@ -65,14 +65,9 @@ impl Sync<'_> {
     }
 
     /// The newest slots after `last`, up to `newest`, that may start, the oldest first.
-    fn waiting(
-        &self,
-        last: DateTime<Utc>,
-        most: usize,
-        newest: DateTime<Utc>,
-        schedule: &Evaluation<'_>,
-    ) -> VecDeque<DateTime<Utc>> {
-        let mut found = newest_starts(schedule, last, newest, most);
+    fn waiting(&self, last: DateTime<Utc>, most: usize, newest: DateTime<Utc>) -> VecDeque<DateTime<Utc>> {
+        let found = self.schedule.as_ref().map(|schedule| newest_starts(schedule, last, newest, most));
+        let mut found = found.unwrap_or_default();
         found.retain(|slot| self.is_startable(*slot));
         found
     }
@@ -81,7 +76,7 @@ impl Sync<'_> {
     /// have kept it waits for its starting deadline instead.
     pub(super) fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
         let known = self.observation.recalled.memo.blocked.filter(|known| known.slot == slot);
-        let was_blocked = || self.was_blocked(self.draft.base.due(slot));
+        let was_blocked = || self.blockers().was_blocked(self.draft.base.due(slot));
         self.nominal_now().signed_duration_since(slot) > IN_TIME && known.map_or_else(was_blocked, |known| !known.waits)
     }
 
@@ -93,16 +88,37 @@ impl Sync<'_> {
         time.filter(|time| *time > self.now)
     }
 
+    /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
+    pub(super) fn pass_over(&mut self, slot: DateTime<Utc>) -> Outcome {
+        self.hourly_event(EventType::Normal, PASSED_OVER, || passed_over(0));
+        self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
+        if self.blockers().blocker(slot).is_none() {
+            self.draft.counted(self.draft.base.counted_at(slot));
+        }
+        self.wait_for_next_slot()
+    }
+
+    /// Comes back at once if another slot waits after `slot`, which has its Job or will not have one. A failure stays one.
+    pub(super) fn and_then(&self, slot: DateTime<Utc>, next: Option<DateTime<Utc>>, outcome: Outcome) -> Outcome {
+        let is_taken = self.draft.memo.name_taken == Some(slot) || self.draft.status.last_schedule_time >= Some(slot);
+        match next.filter(|_| is_taken && !matches!(outcome, Outcome::Failed(_))) {
+            Some(next) => Outcome::Requeue(self.draft.base.due(next)),
+            None => outcome,
+        }
+    }
+}
+
+impl Blockers<'_, '_> {
     /// Whether earlier Jobs blocked a slot from `due` on for as long as it may be late. One that became stuck by then, and is
     /// deleted for a slot, did not.
-    fn was_blocked(&self, due: DateTime<Utc>) -> bool {
+    fn was_blocked(self, due: DateTime<Utc>) -> bool {
         let Some(limit) = self.most_at_a_time() else { return false };
         let freed = self.rescues_after();
         let is_freed = |job: &Job| {
             let stuck_at = freed.and_then(|age| old_at(job, age));
             stuck_at.is_some_and(|at| at.signed_duration_since(due) <= IN_TIME)
         };
-        let (base, counts_all) = (self.draft.base, self.limits.max_concurrent.is_some());
+        let (base, counts_all) = (self.base, self.limits.max_concurrent.is_some());
         let covers = |job: &&Arc<Job>| {
             let was_active = base.status.in_active_list(&job.uid);
             let lasted = match (job.finished, job.completion_time) {
@@ -119,8 +135,8 @@ impl Sync<'_> {
     }
 
     /// Whether the Jobs that keep a slot from starting ran when it came due.
-    pub(super) fn is_blocked_from_due(&self, slot: DateTime<Utc>) -> bool {
-        let until = self.draft.base.due(slot).checked_add_signed(FIRST_LOOK);
+    pub(super) fn is_blocked_from_due(self, slot: DateTime<Utc>) -> bool {
+        let until = self.base.due(slot).checked_add_signed(FIRST_LOOK);
         let is_early = |job: &Arc<Job>| until.is_none_or(|until| job.began() <= until);
         if self.limits.replace_waits {
             let mut present = self.observation.children().filter(|job| job.finished.is_none() || job.deleting);
@@ -128,25 +144,6 @@ impl Sync<'_> {
         }
         let early = self.unfinished().filter(|job| job.is_none_or(is_early)).count();
         self.most_at_a_time().is_some_and(|limit| early >= limit)
-    }
-
-    /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
-    pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
-        self.hourly_event(EventType::Normal, PASSED_OVER, || passed_over(0));
-        self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
-        if self.blocker(slot).is_none() {
-            self.draft.counted(self.draft.base.counted_at(slot));
-        }
-        self.wait_for_next_slot(schedule)
-    }
-
-    /// Comes back at once if another slot waits after `slot`, which has its Job or will not have one.
-    pub(super) fn and_then(&self, slot: DateTime<Utc>, next: Option<DateTime<Utc>>, outcome: Outcome) -> Outcome {
-        let is_taken = self.draft.memo.name_taken == Some(slot) || self.draft.status.last_schedule_time >= Some(slot);
-        match next.filter(|_| is_taken) {
-            Some(next) => Outcome::Requeue(self.draft.base.due(next)),
-            None => outcome,
-        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Sync<'_> {
     /// adopted by now.
     pub(super) fn tell_of_passed_slots(&mut self, before: DateTime<Utc>) {
         let cron_job = self.draft.base;
-        let Some(schedule) = cron_job.schedule(self.observation.local_zone) else { return };
+        let Some(schedule) = &self.schedule else { return };
         let Some(until) = cron_job.decided_until(&self.draft.status, self.now) else { return };
         let last = self.draft.status.last_schedule_time.unwrap_or(cron_job.creation_timestamp);
         let known = [
@@ -57,7 +57,7 @@ impl Sync<'_> {
             self.observation.recalled.memo.name_taken,
         ];
         let from = known.into_iter().flatten().fold(last, DateTime::max);
-        let Some(slot) = self.search(schedule, |_, schedule| newest_start(schedule, from, until)) else { return };
+        let Some(slot) = newest_start(schedule, from, until) else { return };
         if is_too_late(slot, cron_job.spec.starting_deadline_seconds, self.nominal_now()) {
             return;
         }

@@ -3,14 +3,13 @@
 //! Guarantees: the end of each Job that was active is reported once; a reference to a Job that is gone is dropped. A status may hold
 //! any number of references, and any number of Jobs may name the CronJob as their controller: one sync looks for few, and reports few.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{Decided, Sync, failed, needs};
+use super::{Decided, Sync, ends, failed, needs};
 use crate::api::batch_v1::{FinishedCondition, Job};
 use crate::controller::history::history_victims;
 use crate::controller::observation::LiveJob;
-use crate::controller::plan::Lookup;
+use crate::controller::plan::{Lookup, Outcome};
 
 /// How many Jobs one sync looks for of which only a reference is known. Any number may be written into a status.
 pub(super) const MOST_LOOKED_UP: usize = 64;
@@ -89,11 +88,11 @@ impl Sync<'_> {
     }
 
     /// Drops references to Jobs that the API server no longer has: of many, those of the first [`MOST_LOOKED_UP`]. If most of these
-    /// are gone, breaks: a sync that follows at once looks for the next.
-    pub(super) fn drop_missing_jobs(&mut self) -> Decided<ControlFlow<()>> {
-        let active = self.draft.status.active.iter();
+    /// are gone, ends the sync: one that follows at once looks for the next. References to Jobs that are gone must not hold a slot.
+    pub(super) fn drop_missing_jobs(&mut self) -> Decided<()> {
+        let (active, children) = (self.draft.status.active.iter(), self.blockers());
         let mut unknown: Vec<_> = active
-            .filter(|reference| self.child(&reference.uid).is_none())
+            .filter(|reference| children.child(&reference.uid).is_none())
             .map(|reference| (reference.uid.clone(), self.name_of(&reference.name)))
             .collect();
         let (more, before) = (unknown.len() > MOST_LOOKED_UP, self.draft.status.active.len());
@@ -114,6 +113,6 @@ impl Sync<'_> {
         }
         // Otherwise those that are found would be looked for again and again.
         let most_are_gone = 2 * (before - self.draft.status.active.len()) >= MOST_LOOKED_UP;
-        Ok(if more && most_are_gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        if more && most_are_gone { ends(Outcome::Again) } else { Ok(()) }
     }
 }

@@ -3,12 +3,10 @@
 //! Guarantees: what was decided before the attempt stays; only the answers are added. Events, edits of the status and what is
 //! pruned follow from the draft alone.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;
 use chrono::{DateTime, Utc};
-use schedule::Evaluation;
 use schedule::missed::Missed;
 
 use super::backlog::blocked;
@@ -49,10 +47,8 @@ pub fn conclude<'a>(course: Course<'a>, attempted: &Attempted) -> Conclusion<'a>
     let deleted_for = deletes.map(|attempt| attempt.slot);
     let Course { mut sync, start } = course;
     let outcome = match start {
-        ControlFlow::Break(outcome) => outcome,
-        ControlFlow::Continue((attempt, schedule)) => {
-            sync.search(schedule, |sync, schedule| sync.conclude_attempt(attempt, attempted, schedule))
-        }
+        Err(outcome) => outcome,
+        Ok(attempt) => sync.conclude_attempt(attempt, attempted),
     };
     let news: &[&str] =
         if sync.draft.verdict == Verdict::Open { &[] } else { &[FROZEN, HANDED_OVER, PAUSED, RUN_STUCK] };
@@ -106,9 +102,9 @@ impl Conclusion<'_> {
 }
 
 impl Sync<'_> {
-    fn conclude_attempt(&mut self, attempt: Attempt, attempted: &Attempted, schedule: &Evaluation<'_>) -> Outcome {
+    fn conclude_attempt(&mut self, attempt: Attempt, attempted: &Attempted) -> Outcome {
         let Attempt { slot, victims, then, next } = attempt;
-        if let ControlFlow::Break(failure) = self.conclude_deletions(&victims, &attempted.deletions) {
+        if let Err(failure) = self.conclude_deletions(&victims, &attempted.deletions) {
             return Outcome::Failed(failure);
         }
         let outcome = match then {
@@ -116,9 +112,9 @@ impl Sync<'_> {
                 self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), &error);
                 Outcome::Failed(error.into())
             }
-            Then::Wait(job) => self.wait_for_replaced(&job, slot, schedule),
+            Then::Wait(job) => self.wait_for_replaced(&job, slot),
             Then::Create { missed, .. } => match (&attempted.create, &attempted.failure) {
-                (Some(reply), _) => self.conclude_create(reply, slot, missed, schedule),
+                (Some(reply), _) => self.conclude_create(reply, slot, missed),
                 (None, Some(error)) => Outcome::Failed(error.clone().into()),
                 (None, None) => Outcome::Failed(Failure::Changed(self.draft.base.name.clone())),
             },
@@ -137,8 +133,8 @@ impl Sync<'_> {
         }
     }
 
-    /// Records the answers to the deletions of running Jobs. Breaks with the failure unless all are deleted.
-    fn conclude_deletions(&mut self, victims: &[Victim], replies: &[DeleteReply]) -> ControlFlow<Failure> {
+    /// Records the answers to the deletions of running Jobs. It is a failure unless all are deleted.
+    fn conclude_deletions(&mut self, victims: &[Victim], replies: &[DeleteReply]) -> Result<(), Failure> {
         let hides_transient = self.observation.hides_transient;
         for (Victim { name, uid, propagation }, reply) in victims.iter().zip(replies) {
             match propagation {
@@ -151,31 +147,25 @@ impl Sync<'_> {
             if let Err(error) = reply
                 && !error.is_not_found()
             {
-                return ControlFlow::Break(Failure::CouldNotReplace(name.clone(), error.clone()));
+                return Err(Failure::CouldNotReplace(name.clone(), error.clone()));
             }
         }
         if replies.len() < victims.len() {
-            return ControlFlow::Break(Failure::Changed(self.draft.base.name.clone()));
+            return Err(Failure::Changed(self.draft.base.name.clone()));
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 
-    fn conclude_create(
-        &mut self,
-        reply: &CreateReply,
-        slot: DateTime<Utc>,
-        missed: Missed,
-        schedule: &Evaluation<'_>,
-    ) -> Outcome {
+    fn conclude_create(&mut self, reply: &CreateReply, slot: DateTime<Utc>, missed: Missed) -> Outcome {
         match reply {
             CreateReply::Created(job) => {
                 self.draft.normal("SuccessfulCreate", format!("Created {} {}", self.noun(), job.name.name));
                 self.draft.verdict = Verdict::Started { slot, missed };
                 self.started(job, slot);
-                self.wait_for_next_slot(schedule)
+                self.wait_for_next_slot()
             }
             CreateReply::BadTemplate(message) => Outcome::Failed(Failure::Template(message.clone())),
-            CreateReply::Exists(Ok(job)) => self.name_is_taken(job, slot, schedule),
+            CreateReply::Exists(Ok(job)) => self.name_is_taken(job, slot),
             // The namespace is terminating, so no Job can be created and no Event is needed.
             CreateReply::Refused(error) if error.namespace_terminating => Outcome::Failed(error.clone().into()),
             CreateReply::Refused(error) => {
@@ -189,7 +179,7 @@ impl Sync<'_> {
 
     /// A Job with the slot's name exists. If it belongs to this CronJob, an earlier sync made it and could not write
     /// the status. If it belongs to another owner, the slot is skipped with one Warning, and the next slot is tried.
-    fn name_is_taken(&mut self, job: &Job, slot: DateTime<Utc>, schedule: &Evaluation<'_>) -> Outcome {
+    fn name_is_taken(&mut self, job: &Job, slot: DateTime<Utc>) -> Outcome {
         let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
         if ours {
             self.draft.verdict = Verdict::NothingDue;
@@ -208,7 +198,7 @@ impl Sync<'_> {
             self.draft.memo.name_taken = Some(slot);
             self.draft.verdict = Verdict::Skipped(Skip::NameTaken(slot));
         }
-        self.wait_for_next_slot(schedule)
+        self.wait_for_next_slot()
     }
 
     fn started(&mut self, job: &Job, slot: DateTime<Utc>) {

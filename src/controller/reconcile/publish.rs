@@ -23,10 +23,7 @@ impl Sync<'_> {
             published.next_run = match (skip, skip.and_then(Skip::held)) {
                 (Some(Skip::Suspended | Skip::Invalid), _) => None,
                 (_, Some(held)) => published.next_run.or(Some(cron_job.due(held))),
-                (_, None) => {
-                    let schedule = cron_job.schedule(self.observation.local_zone);
-                    schedule.and_then(|schedule| self.search(schedule, |sync, schedule| sync.next_slot(schedule)))
-                }
+                (_, None) => self.next_slot(),
             };
         }
         if publish.last_failure {

@@ -28,8 +28,8 @@ use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client;
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
-use crate::controller::namespaces::{NamespaceHandler, Namespaces};
-use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
+use crate::controller::namespaces::Namespaces;
+use crate::controller::{Controller, Parts};
 use crate::events;
 use crate::leader_election::{Gate, Leadership};
 use crate::metrics::ControllerMetrics;
@@ -162,17 +162,17 @@ impl World {
         let seen = Arc::default();
         let finisher =
             Finisher { controller_kind, server: server.clone(), clock: clock.clone(), ends, seen: Arc::clone(&seen) };
-        cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
-        job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
+        cron_job_informer.add_event_handler(Arc::clone(&controller) as _);
+        job_informer.add_event_handler(Arc::clone(&controller) as _);
         job_informer.add_event_handler(Arc::new(finisher));
-        name_conflict_informer.add_event_handler(Arc::new(NameConflictHandler(Arc::clone(&controller))));
+        name_conflict_informer.add_event_handler(Arc::clone(&controller) as _);
         if controller_kind.fears_name_conflicts {
             tokio::spawn(name_conflict_informer.run(stop.clone()));
         }
         tokio::spawn(cron_job_informer.run(stop.clone()));
         tokio::spawn(job_informer.run(stop.clone()));
         namespace_informer.add_event_handler(Arc::clone(&namespaces) as _);
-        namespace_informer.add_event_handler(Arc::new(NamespaceHandler(Arc::clone(&controller))));
+        namespace_informer.add_event_handler(Arc::clone(&controller) as _);
         namespace_informer.set_observer(Arc::clone(&namespaces) as _);
         tokio::spawn(namespace_informer.run(stop.clone()));
         let queue = controller.queue().clone();

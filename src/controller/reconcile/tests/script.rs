@@ -1,15 +1,18 @@
-//! A sync whose answers are written down before it: the one way in which these tests go through `decide` and `conclude`.
+//! A sync whose answers are written down before it: the one way in which these tests go through `decide`, `act` and `conclude`.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use futures::FutureExt as _;
 
-use crate::api::batch_v1::Job;
-use crate::api::{ObjectName, Uid};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ApiError, ObjectName, Uid};
+use crate::controller::effects::{Effects, act};
 use crate::controller::observation::{CreateReply, DeleteReply, Observation};
-use crate::controller::plan::{Attempt, Attempted, Lookup, Settlement, Then, Victim};
+use crate::controller::plan::{Attempted, Lookup, Settlement, Victim};
 use crate::controller::reconcile::{Decision, conclude, decide};
 
 /// What is observed, and what the API server answers to what is sent.
@@ -40,31 +43,48 @@ impl Case {
     pub fn learn_deletion(&mut self, uid: Uid, reply: DeleteReply) {
         self.deletions.insert(uid, reply);
     }
+}
 
-    /// What became of the attempt, or what is to be answered first.
-    #[allow(clippy::result_large_err, reason = "one at a time")]
-    fn attempted(&self, attempt: &Attempt) -> Result<Attempted, Plan> {
-        let Attempt { slot, victims, then, .. } = attempt;
-        let mut attempted = Attempted { is_overtaken: self.is_overtaken, ..Attempted::default() };
-        for (number, victim) in victims.iter().enumerate() {
-            match self.deletions.get(&victim.uid).cloned() {
-                None if self.is_overtaken => return Ok(attempted),
-                None => return Err(Plan::Replace { victims: victims[number..].to_vec() }),
-                Some(reply) => attempted.deletions.push(reply),
-            }
+/// The answers to one attempt.
+struct Answers<'a> {
+    case: &'a Case,
+    victims: &'a [Victim],
+    /// The first request without an answer. Nothing follows it.
+    open: Option<Plan>,
+}
+
+impl Answers<'_> {
+    async fn wait_for<T>(&mut self, open: Plan) -> T {
+        self.open = Some(open);
+        pending().await
+    }
+}
+
+impl Effects for Answers<'_> {
+    fn is_current(&self, _cron_job: &CronJob, _slot: DateTime<Utc>, _has_deleted: bool) -> bool {
+        !self.case.is_overtaken
+    }
+
+    async fn delete(&mut self, _cron_job: &CronJob, victim: &Victim) -> DeleteReply {
+        if let Some(reply) = self.case.deletions.get(&victim.uid) {
+            return reply.clone();
         }
-        let Then::Create { name, .. } = then else { return Ok(attempted) };
-        attempted.create = match &self.create {
-            Some(CreateReply::Refused(error)) if error.is_already_exists() => match self.live_job(name) {
-                None => return Err(Plan::Lookup(vec![Lookup::Job(name.clone())])),
-                Some(reply) => Some(CreateReply::Exists(reply.clone())),
-            },
-            None if !self.is_overtaken => {
-                return Err(Plan::Create { name: name.clone(), slot: *slot });
-            }
-            reply => reply.clone(),
-        };
-        Ok(attempted)
+        let from = self.victims.iter().position(|other| other == victim).unwrap();
+        self.wait_for(Plan::Replace { victims: self.victims[from..].to_vec() }).await
+    }
+
+    async fn create(&mut self, _cron_job: &Arc<CronJob>, name: &ObjectName, slot: DateTime<Utc>) -> CreateReply {
+        match &self.case.create {
+            Some(reply) => reply.clone(),
+            None => self.wait_for(Plan::Create { name: name.clone(), slot }).await,
+        }
+    }
+
+    async fn get_job(&mut self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
+        match self.case.live_job(name) {
+            Some(reply) => reply.clone(),
+            None => self.wait_for(Plan::Lookup(vec![Lookup::Job(name.clone())])).await,
+        }
     }
 }
 
@@ -89,11 +109,14 @@ pub fn reconcile(case: &Case, now: DateTime<Utc>) -> Plan {
         Decision::Read(lookups) => return Plan::Lookup(lookups),
         Decision::Act(course) => course,
     };
-    let attempted = course.attempt().map(|attempt| case.attempted(attempt));
-    let attempted = match attempted.transpose() {
-        Ok(attempted) => attempted.unwrap_or_default(),
-        Err(plan) => return plan,
-    };
+    let mut attempted = Attempted::default();
+    if let Some(attempt) = course.attempt() {
+        let mut answers = Answers { case, victims: &attempt.victims, open: None };
+        match act(&mut answers, attempt, course.cron_job()).now_or_never() {
+            Some(done) => attempted = done,
+            None => return answers.open.unwrap(),
+        }
+    }
     let mut conclusion = conclude(course, &attempted);
     let jobs = std::mem::take(&mut conclusion.prune_first);
     if jobs.iter().any(|job| !case.deletions.contains_key(&job.uid)) {
