@@ -75,6 +75,8 @@ pub fn reports(input: &[u8]) {
         leases_unread: None,
         namespace_unread: None,
         edited: SlotsEdited::default(),
+        backfilled: Vec::new(),
+        may_lack_events: false,
     };
     let (cron_job, question) = (
         Arc::clone(&facts.cron_job),

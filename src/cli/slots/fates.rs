@@ -9,7 +9,7 @@ use std::sync::Arc;
 use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Fate, History};
+use super::{Fate, History, refusals};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition};
 use crate::api::policy::{BACKLOG, EXCLUDE, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS};
 use crate::cli::explain::{CLOCKS_DIFFER, Case, DROPPED, Facts, State};
@@ -93,8 +93,13 @@ impl History<'_> {
     fn refused(&self, slot: DateTime<Utc>, is_certain: bool) -> Option<Told> {
         let said = self.traces.refusals.of_slot(slot, || self.next_due(slot))?;
         let kind = self.known.facts.cron_job.controller_kind.child.kind;
-        let why = format!("the API server refused its {kind}: {}", said.refusal());
-        if said.message.ends_with("already exists") {
+        let (is_taken, words) = (said.message.ends_with("already exists"), said.refusal());
+        if !is_taken && !refusals::is_answer(&said.message) {
+            let why = format!("a create of its {kind} failed: {words}; nothing tells whether it started later");
+            return Some((Fate::Unknown, None, why));
+        }
+        let why = format!("the API server refused its {kind}: {words}");
+        if is_taken {
             return Some((Fate::Missed, Some(Skip::NameTaken(slot)), why));
         }
         Some(if is_certain || self.traces.tell_all_since(said.time) {

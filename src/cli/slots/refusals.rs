@@ -57,6 +57,11 @@ impl<'a> Refusals<'a> {
     }
 }
 
+/// Whether a refusal is an answer of the API server or of what it asks. A create without an answer may have made its Job.
+pub(super) fn is_answer(message: &str) -> bool {
+    [" is forbidden", " is invalid", "denied the request"].iter().any(|words| message.contains(words))
+}
+
 /// The Job of a slot that a message names.
 fn job_in<'a>(cron_job: &CronJob, message: &'a str) -> Option<&'a str> {
     let mut words = message.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.');

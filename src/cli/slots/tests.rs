@@ -1108,6 +1108,10 @@ fn slots_whose_jobs_are_gone_keep_the_reason_that_an_event_gives() {
         message: format!("Error creating job: jobs.batch \"{}\" already exists", name_of(&day(of))),
         ..refused(of)
     };
+    let lost = |of: u32| Said {
+        message: "Error creating job: connection reset before the answer came".to_owned(),
+        ..denied(of, 5)
+    };
     let missed = at(
         "2026-11-21T02:10:01Z",
         "MissSchedule",
@@ -1136,6 +1140,17 @@ fn slots_whose_jobs_are_gone_keep_the_reason_that_an_event_gives() {
             vec![many.clone(), refused(21)],
             "???\u{2713}",
             vec![dropped.clone(), format!("{}; nothing tells whether it started later", quota(21))],
+        ),
+        (
+            "a create without an answer, which may have made its Job",
+            one.clone(),
+            vec![lost(21)],
+            "???\u{2713}",
+            vec![
+                gone.to_owned(),
+                "a create of its Job failed: connection reset before the answer came; nothing tells whether it started later"
+                    .to_owned(),
+            ],
         ),
         (
             "a refusal that names no Job is about the slot that was due",

@@ -213,7 +213,8 @@ mod tests {
                 (Some(parent), _) => parent[field] = value,
                 (None, _) => panic!("{sentence}: there is no {pointer}"),
             }
-            let found: Vec<String> = errors(&policy).iter().map(|error| format!("{}: {}", error.field, error.body)).collect();
+            let found: Vec<String> =
+                errors(&policy).iter().map(|error| format!("{}: {}", error.field, error.body)).collect();
             assert_eq!(found, want, "{sentence}");
         }
     }
