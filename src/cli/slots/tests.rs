@@ -1077,6 +1077,7 @@ fn what_kept_a_slot_from_starting_is_told_by_freezes_names_and_events() {
 /// Of each slot from the 19th on: what is said if Events say this, and the Jobs are those of the days with a sign that is no dash.
 #[test]
 fn slots_whose_jobs_are_gone_keep_the_reason_that_an_event_gives() {
+    type Row = (&'static str, Value, Vec<Said>, &'static str, Vec<String>);
     let refusal = |of: u32| {
         let name = name_of(&day(of));
         format!("Error creating job: jobs.batch \"{name}\" is forbidden: exceeded quota: q")
@@ -1117,7 +1118,6 @@ fn slots_whose_jobs_are_gone_keep_the_reason_that_an_event_gives() {
         "MissSchedule",
         "Missed scheduled time to start a job: Sat, 21 Nov 2026 02:00:00 UTC",
     );
-    type Row = (&'static str, Value, Vec<Said>, &'static str, Vec<String>);
     let rows: Vec<Row> = vec![
         ("nothing", one.clone(), vec![], "???\u{2713}", vec![gone.to_owned()]),
         (
