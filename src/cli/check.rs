@@ -237,14 +237,16 @@ impl<'a> Wrong<'a> {
         Self { document, lines: OnceCell::new(), served }
     }
 
-    /// What an API server finds wrong with an object of a kind with a schedule, and whether a run may depend on that: on a field that is
-    /// wrong, and not only missing, outside the Job template. A wrong schedule or zone is a state that the CronJob has.
+    /// What an API server finds wrong with an object of a kind with a schedule, and whether a run may depend on that: on a field of the
+    /// specification that is wrong, and not only missing. A wrong schedule or zone is a state that the CronJob has.
     pub(super) fn of_object(&self, of: &manifests::Place, kind: ControllerKind, object: &Value) -> (Vec<String>, bool) {
         let mut errors = self.served.judge(kind, object);
         errors.retain(|fault| fault.severity == Severity::Error);
-        let is_told =
-            |field: &str| ["spec.schedule", "spec.timeZone"].contains(&field) || field.starts_with("spec.jobTemplate");
-        let is_of_runs = |fault: &Fault| !fault.message.starts_with(REQUIRED) && !is_told(&fault.field);
+        let is_of_runs = |fault: &Fault| {
+            let field = fault.field.strip_prefix("spec.").unwrap_or("jobTemplate");
+            let is_told = ["schedule", "timeZone"].contains(&field) || field.starts_with("jobTemplate");
+            !is_told && !fault.message.starts_with(REQUIRED)
+        };
         (errors.iter().map(|fault| self.in_words(of, fault)).collect(), errors.iter().any(is_of_runs))
     }
 

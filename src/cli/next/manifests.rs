@@ -1,7 +1,7 @@
 //! The next runs of the CronJobs in manifests.
 //!
-//! Guarantees: a CronJob is read as the controller reads it. What cannot be read, and what an API server refuses outside the Job template,
-//! is named, and hides nothing else. Pure.
+//! Guarantees: a CronJob is read as the controller reads it. What cannot be read, and what an API server refuses in the specification
+//! outside the Job template, is named, and hides nothing else. Pure.
 
 use std::sync::Arc;
 
