@@ -43,8 +43,7 @@ use admission::{AdmissionPolicies, Judge};
 pub use code::Code;
 use lines::Lines;
 use load::Load;
-use manifest::Kind;
-pub(super) use manifest::Served;
+use manifest::{Kind, SERVED};
 use rendered::{RenderError, Rendered};
 use repository::LeftOut;
 
@@ -229,18 +228,17 @@ pub fn check_by(sources: &[Source], policies: &AdmissionPolicies, rules: &Rules,
 pub(super) struct Wrong<'a> {
     document: &'a Document,
     lines: OnceCell<Lines<'a>>,
-    served: &'a Served,
 }
 
 impl<'a> Wrong<'a> {
-    pub(super) fn in_document(document: &'a Document, served: &'a Served) -> Self {
-        Self { document, lines: OnceCell::new(), served }
+    pub(super) fn in_document(document: &'a Document) -> Self {
+        Self { document, lines: OnceCell::new() }
     }
 
     /// What an API server finds wrong with an object of a kind with a schedule, and whether a run may depend on that: on a field of the
     /// specification that is wrong, and not only missing. A wrong schedule or zone is a state that the CronJob has.
     pub(super) fn of_object(&self, of: &manifests::Place, kind: ControllerKind, object: &Value) -> (Vec<String>, bool) {
-        let mut errors = self.served.judge(kind, object);
+        let mut errors = SERVED.judge(kind, object);
         errors.retain(|fault| fault.severity == Severity::Error);
         let is_of_runs = |fault: &Fault| {
             let field = fault.field.strip_prefix("spec.").unwrap_or("jobTemplate");
@@ -287,7 +285,6 @@ struct Checker<'a> {
     restrictions: Restrictions,
     policies: Judge<'a>,
     today: DateTime<Utc>,
-    served: Served,
     cron_jobs: usize,
     others: usize,
     findings: Vec<Finding>,
@@ -305,7 +302,6 @@ impl<'a> Checker<'a> {
             rules,
             restrictions: Restrictions::default(),
             policies: policies.judge(),
-            served: Served::new(),
             cron_jobs: 0,
             others: 0,
             findings: Vec::new(),
@@ -337,9 +333,7 @@ impl<'a> Checker<'a> {
                 self.cron_jobs += 1;
                 let line = line_of("metadata.name");
                 let mut faults: Vec<Fault> = self.duplicate(controller_kind, place, line, object).into_iter().collect();
-                faults.extend(
-                    self.served.judge(controller_kind, object).into_iter().map(|fault| with_hint(fault, object)),
-                );
+                faults.extend(SERVED.judge(controller_kind, object).into_iter().map(|fault| with_hint(fault, object)));
                 if let Some(timed) = times::Timed::of(controller_kind, object, &self.rules, &self.restrictions) {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
@@ -366,11 +360,11 @@ impl<'a> Checker<'a> {
             Ok(Kind::Other) => {
                 self.others += 1;
                 let of_namespace = policies::of_namespace(object, &self.restrictions);
-                of_namespace.into_iter().chain(self.served.judge_admission(object)).collect()
+                of_namespace.into_iter().chain(SERVED.judge_admission(object)).collect()
             }
             Err(fault) => vec![fault],
         };
-        faults.extend(self.policies.faults(&self.served, object));
+        faults.extend(self.policies.faults(object));
         self.findings
             .extend(faults.into_iter().map(|fault| Finding::new(place, line_of(&fault.field), name.clone(), fault)));
     }

@@ -18,8 +18,7 @@ use crate::api::{ApiError, ObjectName};
 /// What an attempt does.
 pub trait Effects: Send {
     /// Whether the Job of `slot` may still be created, and others deleted for it; `has_deleted` if one was.
-    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>, has_deleted: bool) -> bool {
-        let _ = (cron_job, slot, has_deleted);
+    fn is_current(&self, _cron_job: &CronJob, _slot: DateTime<Utc>, _has_deleted: bool) -> bool {
         true
     }
     /// The same right before the create.

@@ -39,6 +39,31 @@ pub const STEPS_OF_EXPRESSION: u64 = 1_000_000;
 /// How many steps all expressions about one object may take. Matches `RuntimeCELCostBudget`.
 pub const STEPS_OF_OBJECT: u64 = 10_000_000;
 
+/// The words of the language that are no names. Matches `celReservedSymbols` of k8s.io/apiserver `pkg/cel/escaping.go`.
+pub const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// Why an expression has no result here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotJudged(pub String);

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use apiserver::policies::Policies;
 use serde_json::{Value, json};
 
-use super::manifest::Served;
+use super::manifest::SERVED;
 use super::{Code, Fault, Severity};
 use crate::dev::manifests::{self, ManifestError, Position, documents};
 
-const POLICY: &str = "ValidatingAdmissionPolicy";
+pub(super) const POLICY: &str = "ValidatingAdmissionPolicy";
 
 /// Policies, their bindings, and what they use as parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,11 +23,11 @@ pub struct AdmissionPolicies(Vec<Value>);
 /// # Errors
 /// The first file or document that cannot be read, the first policy that an API server refuses, or that there is no policy.
 pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
-    let (mut objects, served) = (Vec::new(), Served::new());
+    let mut objects = Vec::new();
     for path in paths {
         let before = objects.len();
         for file in manifests::files(path, false)?.files {
-            objects.extend(read_file(&file, &served)?);
+            objects.extend(read_file(&file)?);
         }
         if !objects[before..].iter().any(|object| object["kind"] == POLICY) {
             let place = Position { file: manifests::name_of(path), document: 1 };
@@ -37,15 +37,14 @@ pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
     Ok(AdmissionPolicies::new(objects))
 }
 
-fn read_file(file: &Path, served: &Served) -> Result<Vec<Value>, ManifestError> {
+fn read_file(file: &Path) -> Result<Vec<Value>, ManifestError> {
     let (name, text) = (manifests::name_of(file), manifests::text_of(file)?);
     let mut objects = Vec::new();
     for (index, document) in documents(&text).into_iter().enumerate() {
         let place = Position { file: name.clone(), document: index + 1 };
         for object in document.objects().map_err(|error| error.of(&place))? {
-            let faults = served.judge_admission(&object).into_iter();
-            let refused = faults.filter(|fault| fault.severity == Severity::Error && object["kind"] == POLICY);
-            if let Some(Fault { field, message, .. }) = refused.into_iter().next() {
+            let mut faults = SERVED.judge_admission(&object).into_iter().filter(|_| object["kind"] == POLICY);
+            if let Some(Fault { field, message, .. }) = faults.find(|fault| fault.severity == Severity::Error) {
                 return Err(ManifestError::Object { place, problem: format!("{field}: {message}") });
             }
             objects.push(object);
@@ -82,11 +81,11 @@ pub(super) struct Judge<'a>(Policies<'a>);
 
 impl Judge<'_> {
     /// What policies say of an object whose kind is known.
-    pub fn faults(&self, served: &Served, object: &Value) -> Vec<Fault> {
+    pub fn faults(&self, object: &Value) -> Vec<Fault> {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let judged = served.resource_of(object).and_then(|resource| self.0.judge_new(resource, object));
+        let judged = SERVED.resource_of(object).and_then(|resource| self.0.judge_new(resource, object));
         let judged = judged.unwrap_or_default();
         let denied = judged.denied.iter().map(|failure| Fault::error(Code::DeniedByPolicy, "", failure.sentence()));
         let warned = judged.warned.iter().map(|failure| Fault::warning(Code::DeniedByPolicy, "", failure.warning()));

@@ -4,11 +4,14 @@
 //! kubectl requests. An object of the other kinds with a schedule is validated by its definition, and its schedule by the
 //! controller's own parser. Configurations of webhooks and admission policies are judged as the embedded server judges them. Pure.
 
+use std::sync::LazyLock;
+
 use apimachinery::field::invalid_field;
 use apiserver::{Resource, kinds};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
+use super::admission::POLICY;
 use super::{Code, Fault};
 use crate::api::{ControllerKind, crd};
 use crate::dev::manifests::{Content, Document, Place, YamlError, near_kinds};
@@ -85,17 +88,17 @@ fn is_scheduled_job(api_version: &str, kind: &str, object: &Value) -> bool {
     api_version == "batch/v1" && kind == "Job" && (has("schedule") || has("jobTemplate"))
 }
 
-/// The kinds of an API server, and those with a schedule that this program defines.
-pub(in crate::cli) struct Served(Vec<Resource>);
+/// The kinds of an API server, and those with a schedule that this program defines. They take long to make.
+pub(super) static SERVED: LazyLock<Served> = LazyLock::new(|| {
+    let definitions = crd::all();
+    let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
+    Served(kinds::all().into_iter().chain(defined).collect())
+});
+
+/// Kinds of objects.
+pub(super) struct Served(Vec<Resource>);
 
 impl Served {
-    /// Reads the definitions.
-    pub fn new() -> Self {
-        let definitions = crd::all();
-        let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
-        Self(kinds::all().into_iter().chain(defined).collect())
-    }
-
     /// The kind of an object, if it is known.
     pub fn resource_of(&self, object: &Value) -> Option<&Resource> {
         let is_meant = |resource: &&Resource| {
@@ -105,7 +108,7 @@ impl Served {
     }
 
     /// All errors that an API server would report for a new object of that kind.
-    pub(super) fn judge(&self, controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
+    pub fn judge(&self, controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
         let is_meant = |resource: &&Resource| {
             resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
         };
@@ -115,10 +118,9 @@ impl Served {
     }
 
     /// All errors of a configuration of webhooks or of a ValidatingAdmissionPolicy; of other kinds without a schedule nothing is said.
-    pub(super) fn judge_admission(&self, object: &Value) -> Vec<Fault> {
-        let is_meant = |resource: &&Resource| {
-            resource.kind.ends_with("WebhookConfiguration") || resource.kind == "ValidatingAdmissionPolicy"
-        };
+    pub fn judge_admission(&self, object: &Value) -> Vec<Fault> {
+        let is_meant =
+            |resource: &&Resource| resource.kind.ends_with("WebhookConfiguration") || resource.kind == POLICY;
         self.resource_of(object).filter(is_meant).map(|resource| Self::judge_as(resource, object)).unwrap_or_default()
     }
 

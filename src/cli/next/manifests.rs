@@ -13,7 +13,7 @@ use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object};
-use crate::cli::check::{Served, Source, Wrong, repository};
+use crate::cli::check::{Source, Wrong, repository};
 use crate::cli::explain::InCharge;
 use crate::cli::restrictions::Restrictions;
 use crate::dev::manifests::{self, Content, ManifestError, Position, documents};
@@ -30,7 +30,7 @@ pub(crate) struct Found {
 /// Reads the CronJobs in the texts; objects of other kinds are passed over, and what cannot be read hides nothing else. `namespace` is
 /// that of objects without one, and `seed` the controller's `--spread-seed`.
 pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Found {
-    let (mut found, served) = (Found { cron_jobs: Vec::new(), unreadable: Vec::new() }, Served::new());
+    let mut found = Found { cron_jobs: Vec::new(), unreadable: Vec::new() };
     for source in sources {
         let template = repository::template(source);
         for (index, document) in documents(&source.text).into_iter().enumerate() {
@@ -53,7 +53,7 @@ pub(crate) fn find(sources: &[Source], namespace: &str, seed: &Arc<str>) -> Foun
             }));
             let of_list = |(field, problem)| ManifestError::Field { place: place.clone(), field, problem };
             found.unreadable.extend(list_fault.map(of_list));
-            let wrong = Wrong::in_document(&document, &served);
+            let wrong = Wrong::in_document(&document);
             let error = |problem| ManifestError::Object { place: place.clone(), problem };
             for (of, object) in objects {
                 let Some(kind) = kind_of(&object) else {

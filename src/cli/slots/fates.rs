@@ -200,7 +200,7 @@ impl History<'_> {
         if let Some((skip, blocker, rule)) = self.blocker(slot, end) {
             return Some((Fate::Skipped, Some(skip), until_deadline(&blocker, &rule)));
         }
-        if let Some((_, _, why)) = self.refused(slot, true) {
+        if let Some((Fate::Missed, _, why)) = self.refused(slot, true) {
             return Some((Fate::Missed, Some(Skip::Deadline(slot)), why));
         }
         let why = "it could not start before its startingDeadlineSeconds had passed";

@@ -12,31 +12,7 @@ use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
-use super::{Form, Shape};
-
-/// Words that cannot be the name of a member.
-const RESERVED: [&str; 20] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-];
+use super::{Form, RESERVED, Shape};
 
 /// The value of an object or a part of it.
 pub fn of_json(value: &Value, shape: Option<&dyn Shape>) -> Cel {
@@ -104,3 +80,6 @@ pub fn escape(name: &str) -> String {
     }
     name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
 }
+
+#[cfg(test)]
+mod tests;

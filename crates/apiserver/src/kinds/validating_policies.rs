@@ -8,62 +8,34 @@ use apimachinery::field::FieldError;
 use serde_json::Value;
 
 use super::extensions::condition_errors;
-use super::fields::{invalid, list, not_supported, required, text};
+use super::fields::{invalid, list, one_of_if_set, require, required, text};
 use super::pod_spec::selectors;
+use crate::cel::RESERVED;
 
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const NO_EXPRESSION: &str = "expression is not specified";
 const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
-/// What is no name in the Common Expression Language.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// What is wrong with the specification of a policy.
 pub(super) fn errors(policy: &Value) -> Vec<FieldError> {
     let (spec, mut errors) = (&policy["spec"], Vec::new());
-    let supported = |field: &str, value: &Value, values: &[&str], errors: &mut Vec<FieldError>| {
-        if value.as_str().is_some_and(|value| !values.contains(&value)) {
-            errors.push(not_supported(field, value.clone(), values));
-        }
-    };
-    supported("spec.failurePolicy", &spec["failurePolicy"], &["Fail", "Ignore"], &mut errors);
-    for field in ["apiVersion", "kind"] {
-        if !spec["paramKind"].is_null() && text(&spec["paramKind"], field).is_empty() {
-            errors.push(required(format!("spec.paramKind.{field}"), ""));
+    one_of_if_set(&mut errors, spec, "spec", "failurePolicy", &["Fail", "Ignore"]);
+    if !spec["paramKind"].is_null() {
+        for field in ["apiVersion", "kind"] {
+            require(&mut errors, &spec["paramKind"], "spec.paramKind", field);
         }
     }
     let matched = &spec["matchConstraints"];
     if matched.is_null() {
         errors.push(required("spec.matchConstraints", ""));
     } else {
-        let at = |field: &str| format!("spec.matchConstraints.{field}");
-        supported(&at("matchPolicy"), &matched["matchPolicy"], &["Equivalent", "Exact"], &mut errors);
+        let parent = "spec.matchConstraints";
+        one_of_if_set(&mut errors, matched, parent, "matchPolicy", &["Equivalent", "Exact"]);
         for selector in ["namespaceSelector", "objectSelector"] {
-            selectors::validate(&matched[selector], &at(selector), &mut errors);
+            selectors::validate(&matched[selector], &format!("{parent}.{selector}"), &mut errors);
         }
         if list(matched, "resourceRules").is_empty() {
-            errors.push(required(at("resourceRules"), ""));
+            errors.push(required(format!("{parent}.resourceRules"), ""));
         }
     }
     condition_errors(spec, "spec.matchConditions", &mut errors);
@@ -74,9 +46,7 @@ pub(super) fn errors(policy: &Value) -> Vec<FieldError> {
         errors.extend(["validations", "auditAnnotations"].map(|field| required(format!("spec.{field}"), NOTHING)));
     }
     for (index, validation) in list(spec, "validations").iter().enumerate() {
-        let at = format!("spec.validations[{index}]");
-        validation_errors(validation, &at, &mut errors);
-        supported(&format!("{at}.reason"), &validation["reason"], &REASONS, &mut errors);
+        validation_errors(validation, &format!("spec.validations[{index}]"), &mut errors);
     }
     errors
 }
@@ -111,6 +81,7 @@ fn validation_errors(validation: &Value, at: &str, errors: &mut Vec<FieldError>)
         };
         errors.push(invalid(format!("{at}.{field}"), words, problem));
     }
+    one_of_if_set(errors, validation, at, "reason", &REASONS);
 }
 
 #[cfg(test)]
