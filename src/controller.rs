@@ -59,6 +59,7 @@ pub mod plan;
 pub mod reconcile;
 pub mod retained;
 mod retry;
+mod start_delays;
 pub mod status;
 mod sync;
 mod takeover;
@@ -76,6 +77,7 @@ use observation::{Observation, Ownership, Recalled};
 pub use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
+use start_delays::StartDelays;
 use takeover::Takeover;
 use template_budget::TemplateBudget;
 
@@ -125,6 +127,7 @@ pub struct Controller<C> {
     /// Locked also while its changes are applied to the queue.
     limiter: Mutex<ConcurrencyLimiter>,
     memories: Memories,
+    start_delays: StartDelays,
     template_budget: Arc<TemplateBudget>,
     heartbeat: Arc<Heartbeat>,
     /// Whether this is a standby: no worker takes keys from the queue yet.
@@ -145,6 +148,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             parts,
             limiter: Mutex::new(ConcurrencyLimiter::new()),
             memories: Memories::default(),
+            start_delays: StartDelays::default(),
             heartbeat: Arc::default(),
             standing_by: AtomicBool::new(false),
             settles_until: OnceLock::new(),

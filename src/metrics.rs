@@ -80,6 +80,8 @@ pub struct ControllerMetrics {
     pub job_run_duration: HistogramVec,
     /// Seconds from when a slot was due to the start of its Job by the Job controller.
     pub cronjob_start_delay: Histogram,
+    /// Seconds from when a slot was due until the status of its Job had the first ready Pod.
+    pub cronjob_pod_delay: Histogram,
     /// Syncs that panicked, were caught and backed off.
     pub sync_panics_total: IntCounter,
     /// Objects from the API server that could not be decoded and were left out, by `kind`.
@@ -132,6 +134,12 @@ impl ControllerMetrics {
                 registry,
                 "cronjob_controller_cronjob_start_delay_seconds",
                 "[ALPHA] Time between when a cronjob is due and when the job controller started its job.",
+                START_SECONDS.to_vec(),
+            )?,
+            cronjob_pod_delay: histogram(
+                registry,
+                "cronjob_controller_cronjob_pod_delay_seconds",
+                "[ALPHA] Time between when a cronjob is due and when the status of its job shows the first ready pod.",
                 START_SECONDS.to_vec(),
             )?,
             sync_panics_total: {

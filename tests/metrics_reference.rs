@@ -19,7 +19,8 @@ use cronjob_controller::workqueue::{Config, Membership, QueueGroup, WorkQueue};
 const REFERENCE: &str = include_str!("reference/in-tree-metrics.txt");
 
 /// Families that only this controller has.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
+    "cronjob_controller_cronjob_pod_delay_seconds",
     "cronjob_controller_job_run_duration_seconds",
     "cronjob_controller_cronjob_start_delay_seconds",
     "cronjob_controller_job_creation_skew_seconds",

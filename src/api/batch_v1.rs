@@ -284,6 +284,8 @@ pub struct Job {
     pub scheduled_timestamp: Option<DateTime<Utc>>,
     /// When the Job's controller first acted on it, or resumed it.
     pub start_time: Option<DateTime<Utc>>,
+    /// Whether a Pod of it is ready, as its controller counted last; of a Pod, whether it runs.
+    pub has_ready_pod: bool,
     /// Whether it is suspended, or its resumption has yet to be seen by the Job's controller. Before Kubernetes 1.36 a
     /// suspended Job keeps its start time.
     pub suspended: bool,
@@ -442,6 +444,7 @@ impl Object for Job {
             creation_timestamp: metadata.creation_timestamp.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
             start_time: status.start_time,
+            has_ready_pod: status.ready > Some(0) || status.phase == wire::Phase::Running,
             suspended: spec.suspend == Some(true) || status.conditions.suspended,
             parallelism_is_zero: spec.parallelism == Some(0),
             managed_by_another: spec.managed_by.is_some_and(|manager| &*manager != JOB_CONTROLLER),

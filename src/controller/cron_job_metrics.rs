@@ -208,10 +208,12 @@ impl CronJobStatsSet {
         }
     }
 
-    /// Records that a Job was started so long after its slot was due.
-    pub fn job_started(&self, cron_job: &CronJob, delay: TimeDelta) {
+    /// Records that a Job was started, and that its first Pod was ready, so long after its slot was due.
+    pub fn job_started(&self, cron_job: &CronJob, to_start: Option<TimeDelta>, to_pod: Option<TimeDelta>) {
         if let Some(mut place) = self.entries.get_mut(&cron_job.name).filter(|place| place.stats.uid == cron_job.uid) {
-            place.stats.runs.last_start_delay = Some(delay);
+            let runs = &mut place.stats.runs;
+            (runs.last_start_delay, runs.last_pod_delay) =
+                (to_start.or(runs.last_start_delay), to_pod.or(runs.last_pod_delay));
         }
     }
 
@@ -303,7 +305,7 @@ struct Family {
     samples: fn(&Shown<'_>, &mut Take<'_>),
 }
 
-const FAMILIES: [Family; 20] = [
+const FAMILIES: [Family; 21] = [
     Family {
         name: "fires_total",
         kind: MetricType::COUNTER,
@@ -401,6 +403,12 @@ const FAMILIES: [Family; 20] = [
         samples: |shown, sample| {
             number_if(shown.stats.runs.last_start_delay.map(TimeDelta::as_seconds_f64), sample);
         },
+    },
+    Family {
+        name: "last_pod_delay_seconds",
+        kind: MetricType::GAUGE,
+        help: "From when its slot was due, to when the status of a job showed the first ready pod, of the last such job.",
+        samples: |shown, sample| number_if(shown.stats.runs.last_pod_delay.map(TimeDelta::as_seconds_f64), sample),
     },
     Family {
         name: "unstarted_seconds",

@@ -6,7 +6,7 @@
 //! - A Job enqueues the CronJob that controls it; on a change of owner, the old one too.
 //! - A new CronJob goes before keys that wait to be settled.
 //! - A changed schedule is requeued at its next slot; any other change is synced at once.
-//! - The start of a Job is measured once, by the leader whose watch shows it.
+//! - The start of a Job and its first ready Pod are measured once, by the leader whose watch shows them.
 //! - On a standby no handler evaluates a schedule: its workers do once it leads.
 //! - A list after a gap enqueues the CronJobs whose Jobs the watch has not shown.
 //!
@@ -19,6 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::control::{CronJobControl, JobControl};
 use super::external_jobs::Account;
 use super::memory::Memory;
+use super::start_delays::Started;
 use super::{Controller, decision_log, reference};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{EventType, NameConflict, Object, ObjectName, ResourceKind};
@@ -129,24 +130,36 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.enqueue_owner(new, "Job updated");
     }
 
-    /// Measures how long after its due time a Job was started, when the watch shows its start. A standby leaves that to the leader.
+    /// Measures how long after its due time a Job was started and its first Pod was ready, when the watch shows it. A standby leaves
+    /// that to the leader.
     fn observe_start(&self, before: Option<&Job>, job: &Job) {
-        if self.stands_by() || before.is_some_and(|job| job.start_time.is_some()) {
+        if self.stands_by() {
             return;
         }
-        let Some(start) = job.started(self.parts.clock.now()) else { return };
+        let started = self.start_delays.observe(before, job, self.parts.clock.now());
+        if started == Started::default() {
+            return;
+        }
         let Some(cron_job) = self.resolve_controller_ref(job) else { return };
         let Some(slot) = job.slot_of(&cron_job) else { return };
-        let delay = (start - cron_job.due(slot)).max(TimeDelta::zero());
-        self.parts.metrics.cronjob_start_delay.observe(delay.as_seconds_f64());
+        let due = cron_job.due(slot);
+        let [to_start, to_pod] =
+            [started.job, started.pod].map(|time| time.map(|time| (time - due).max(TimeDelta::zero())));
+        let metrics = &self.parts.metrics;
+        for (delay, histogram) in [(to_start, &metrics.cronjob_start_delay), (to_pod, &metrics.cronjob_pod_delay)] {
+            if let Some(delay) = delay {
+                histogram.observe(delay.as_seconds_f64());
+            }
+        }
         if let Some(stats_set) = &self.parts.stats_set {
-            stats_set.job_started(&cron_job, delay);
+            stats_set.job_started(&cron_job, to_start, to_pod);
         }
     }
 
     /// A Job is gone. Matches upstream `deleteJob`.
     fn delete_job(&self, last: &Arc<Job>) {
         let is_own_deletion = self.memories.job_gone(last);
+        self.start_delays.forget(last);
         let Some(cron_job) = self.resolve_controller_ref(last) else { return };
         // It no longer shows that its slot was taken.
         if let Some(slot) = last.slot_of(&cron_job)

@@ -52,6 +52,7 @@ fn job(job: &str, cron_job: &str) -> Arc<Job> {
         })),
         scheduled_timestamp: Some(slot()),
         start_time: None,
+        has_ready_pod: false,
         suspended: false,
         parallelism_is_zero: false,
         managed_by_another: false,

@@ -179,7 +179,7 @@ fn metrics() -> Metrics {
 const SECTIONS: [(&str, &str, &str); 7] = [
     (
         "Each CronJob",
-        "With `--cronjob-metrics` only, but for `cronjob_controller_cronjob_start_delay_seconds`, which is of all CronJobs.",
+        "With `--cronjob-metrics` only, but for the histograms, which are of all CronJobs.",
         "cronjob_controller_cronjob_",
     ),
     ("Shadow", "Of [`shadow`](../shadow.md) only, which has no others.", "cronjob_controller_shadow_"),

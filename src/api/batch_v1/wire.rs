@@ -383,6 +383,8 @@ pub struct JobStatus {
     #[serde(default, with = "time")]
     pub completion_time: Option<DateTime<Utc>>,
     #[serde(default)]
+    pub ready: Option<i32>,
+    #[serde(default)]
     pub conditions: Conditions,
     #[serde(default, deserialize_with = "null_as_default")]
     pub phase: Phase,
@@ -391,6 +393,7 @@ pub struct JobStatus {
 /// The phase of a Pod. Jobs have no such field.
 #[derive(Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 pub enum Phase {
+    Running,
     Succeeded,
     Failed,
     #[default]
@@ -403,7 +406,7 @@ impl Phase {
         match self {
             Self::Succeeded => Some(FinishedCondition::Complete),
             Self::Failed => Some(FinishedCondition::Failed),
-            Self::Unfinished => None,
+            Self::Running | Self::Unfinished => None,
         }
     }
 }

@@ -67,6 +67,7 @@ impl Rehearsal {
             controller: None,
             scheduled_timestamp: Some(slot),
             start_time: None,
+            has_ready_pod: false,
             suspended: false,
             parallelism_is_zero: false,
             managed_by_another: false,

@@ -336,10 +336,11 @@ async fn each_end_is_counted_by_one_of_two_leaders() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_start_of_a_job_is_measured_once_from_its_due_time() {
+async fn the_start_of_a_job_and_its_first_ready_pod_are_measured_once_from_the_due_time() {
     let world = World::new("2026-03-02T09:59:58Z").await;
     world.create_cron_job("good", json!({ "schedule": "0 10 * * *" })).await;
     let started = |world: &World| world.controller.parts.metrics.cronjob_start_delay.get_sample_count();
+    let with_pods = |world: &World| world.controller.parts.metrics.cronjob_pod_delay.get_sample_count();
     let stop = world.work(1);
     world.pass_until("2026-03-02T10:00:30Z").await;
     let unstarted = shown(&world.registry, "good");
@@ -347,7 +348,7 @@ async fn the_start_of_a_job_is_measured_once_from_its_due_time() {
     let path = format!("{JOBS}/{}/status", world.seen_names()[0]);
     for (sentence, status, count) in [
         ("the Job controller starts it", json!({ "startTime": "2026-03-02T10:00:30Z" }), 1),
-        ("it changes", json!({ "active": 1 }), 1),
+        ("it changes", json!({ "active": 1, "ready": 0 }), 1),
     ] {
         world.write("PATCH", &path, &json!({ "status": status })).await;
         world.catch_up().await;
@@ -356,11 +357,24 @@ async fn the_start_of_a_job_is_measured_once_from_its_due_time() {
     world.pass_until("2026-03-02T10:01:30Z").await;
     let running = shown(&world.registry, "good");
     assert_eq!((running["last_start_delay_seconds"], running["running_seconds"]), (30.0, 60.0));
+    assert_eq!(running.get("last_pod_delay_seconds"), None);
+    for ready in [1, 0, 1] {
+        world.write("PATCH", &path, &json!({ "status": { "ready": ready } })).await;
+        world.catch_up().await;
+        assert_eq!(with_pods(&world), 1, "{ready} ready");
+    }
+    world.pass_until("2026-03-02T10:02:00Z").await;
+    let running = shown(&world.registry, "good");
+    assert_eq!((running["last_start_delay_seconds"], running["last_pod_delay_seconds"]), (30.0, 90.0));
     assert_eq!(running.get("unstarted_seconds"), None);
     stop.cancel();
     let world = world.successor().await;
     let stop = world.work(1);
     world.pass_until("2026-03-02T10:02:30Z").await;
-    assert_eq!(started(&world), 0, "the last leader has measured it");
+    for ready in [0, 1] {
+        world.write("PATCH", &path, &json!({ "status": { "ready": ready } })).await;
+        world.catch_up().await;
+    }
+    assert_eq!((started(&world), with_pods(&world)), (0, 0), "the last leader has measured both");
     stop.cancel();
 }

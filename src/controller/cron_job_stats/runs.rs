@@ -38,6 +38,8 @@ pub struct RunStats {
     at_last_start: Option<usize>,
     /// From when the slot of the Job that was started last was due, to its start.
     pub last_start_delay: Option<TimeDelta>,
+    /// From when the slot of a Job was due, to its first ready Pod, of the Job whose Pod was ready last.
+    pub last_pod_delay: Option<TimeDelta>,
 }
 
 /// The Jobs of a CronJob that have not ended, apart from those of a backfill.
