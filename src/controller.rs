@@ -158,6 +158,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         })
     }
 
+    /// The kind of objects that it reconciles.
+    pub fn controller_kind(&self) -> ControllerKind {
+        self.parts.controller_kind
+    }
+
     /// The workqueue, for inspection.
     pub fn queue(&self) -> &WorkQueue<ObjectName> {
         &self.parts.queue

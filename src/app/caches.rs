@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{join_all, select_all};
+use tokio::time::timeout;
 
 use super::{ControllerInstance, Controllers};
-use crate::api::Object;
+use crate::api::{ControllerKind, Object};
 use crate::cache::Store;
 use crate::controller::namespaces::Namespaces;
 use crate::server::HealthCheck;
@@ -20,8 +21,13 @@ use crate::server::HealthCheck;
 /// minutes is reopened, and its first bookmark comes within another minute.
 const STALE_AFTER: Duration = Duration::from_secs(300);
 
-/// For how long more the caches of the other controllers are waited for.
+/// For how long more the caches of the other controllers are waited for …
 const OTHER_CACHES: Duration = Duration::from_secs(10);
+/// … and those of batch/v1 CronJobs: 100,000 take a third of that.
+const CRON_JOB_CACHES: Duration = Duration::from_secs(60);
+
+/// For how long more namespaces are waited for whose list was refused: a server that has just started may not know all roles yet.
+const REFUSED_CACHES: Duration = Duration::from_secs(3);
 
 /// The state of the caches at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +60,20 @@ impl Caches {
 }
 
 impl Controllers {
-    /// Waits until the caches are synced: all but those of kinds that are not served, or ten seconds after those of the first
+    /// Waits until the caches are synced: all but those of kinds that are not served, or some time after those of the first
     /// controller. A replica that cannot work yet leaves the lease to one that can: after an outage, to the one that has its caches.
     pub(super) async fn can_work(&self) {
         select_all(self.instances.iter().map(|instance| instance.synced().boxed())).await;
-        let others = self.instances.iter().map(ControllerInstance::synced_or_unserved);
-        let _ = tokio::time::timeout(OTHER_CACHES, join_all(others)).await;
+        join_all(self.instances.iter().map(|instance| {
+            let is_cron_job = instance.controller.controller_kind() == ControllerKind::CronJob;
+            let longest = if is_cron_job { CRON_JOB_CACHES } else { OTHER_CACHES };
+            let caches = async {
+                instance.synced().await;
+                let _ = timeout(REFUSED_CACHES, instance.listed()).await;
+            };
+            timeout(longest, instance.unless_unserved(caches))
+        }))
+        .await;
     }
 }
 
@@ -73,11 +87,17 @@ impl ControllerInstance {
         }
     }
 
-    /// The same, or until the server says that it does not serve its kind.
-    pub(super) async fn synced_or_unserved(&self) {
+    /// Waits until its CronJobs and Jobs are listed in each namespace.
+    async fn listed(&self) {
+        self.cron_jobs.wait_for_cache_sync().await;
+        self.jobs.wait_for_cache_sync().await;
+    }
+
+    /// Waits for `caches`, or until the server says that it does not serve its kind.
+    async fn unless_unserved(&self, caches: impl Future<Output = ()>) {
         tokio::select! {
             biased;
-            () = self.synced() => {}
+            () = caches => {}
             () = self.cron_jobs.wait_until_unserved() => {}
         }
     }

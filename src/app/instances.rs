@@ -1,7 +1,7 @@
 //! Watches for other instances of the controller that work on the same CronJobs.
 //!
-//! Guarantees: one small list a minute, of the leases beside the own one; nothing is written. What changes is logged once. A failure
-//! delays nothing else, and is logged once.
+//! Guarantees: one small list every 25 seconds, of the leases beside the own one; nothing is written. What changes is logged once,
+//! within a minute. A failure delays nothing else, and is logged once.
 
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use tracing::{info, warn};
 use crate::leader_election::{Conflict, Coverage, LeaseObservations};
 use crate::options::{Config, LeaderElectionConfig};
 
-/// The time between two lists, several times the length of a lease: one that is not renewed meanwhile has no holder.
-pub const PERIOD: Duration = Duration::from_secs(60);
+/// The time between two lists, longer than the usual lease: one that is not renewed meanwhile has no holder. Two lists have to show
+/// another instance.
+pub const PERIOD: Duration = Duration::from_secs(25);
 
 /// How long an answer may take.
 const LONGEST: Duration = Duration::from_secs(10);

@@ -1,10 +1,10 @@
 //! How long to wait after a failure: with jitter, growing, and reset after a while. Pure: the time is an argument.
 //!
 //! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds. The wait doubles with every further failure up to
-//! 30 to 60 seconds, or 4 to 8 where it may pass at any moment: the server refuses, which it may do only until it knows a role, or an
-//! answer does not come in time. After two minutes without a failure it starts over. A server that is away is asked again after 0.4
-//! to 0.8 seconds, however long it has been: a refused connection costs it next to nothing, and the first answer after an outage
-//! decides when due slots start.
+//! 30 to 60 seconds, or 4 to 8 where it may pass at any moment: the server refuses, which it may do only until it knows a role. After
+//! two minutes without a failure it starts over. A server that is away is asked again after 0.4 to 0.8 seconds, however long it has
+//! been: a refused connection costs it next to nothing, and the first answer after an outage decides when due slots start. One that
+//! asks for more time has ten seconds at most.
 //!
 //! Matches client-go `tools/cache/reflector.go` (`defaultBackoff…`) and apimachinery's `wait.Backoff.DelayWithReset`, but for a
 //! server that is away.
@@ -23,8 +23,9 @@ const AWAY: Duration = Duration::from_millis(400);
 /// Half of the longest wait for what may pass at any moment.
 const PASSING: Duration = Duration::from_secs(4);
 
-/// The longest wait a server may ask for; with a mistaken, longer Retry-After the cache would be stale for too long.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+/// The longest wait a server may ask for. A proxy before a server that restarts may name minutes, in which the slots of a stale cache
+/// would be late.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Backoff {
@@ -38,9 +39,9 @@ pub(super) struct Backoff {
 /// What failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The server cannot be reached, or cannot answer anyone at present.
+    /// The server cannot be reached, does not answer in time, or cannot answer anyone at present.
     Away,
-    /// The right is missing, or the answer did not come in time.
+    /// The right is missing.
     Passing,
     /// Anything else.
     Other,
@@ -51,7 +52,7 @@ impl Backoff {
         Self { next: INIT, resumed: None, failures: 0 }
     }
 
-    /// How long to wait after a failure at `now`; at least as long as the server asked, up to five minutes.
+    /// How long to wait after a failure at `now`; at least as long as the server asked, up to ten seconds.
     pub(super) fn delay(
         &mut self,
         now: Instant,

@@ -11,7 +11,6 @@ use apimachinery::causes::with_causes;
 use super::backoff::Failure;
 use super::decode::MAX_MESSAGE;
 use crate::api::shortened;
-use crate::client::DeadlineError;
 
 /// The failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,10 +182,8 @@ impl Cause {
     /// How soon it is tried again. A watch that is answered with 500 may ask for a version that the server cannot read.
     pub(super) fn failure(&self, operation: Operation) -> Failure {
         match self {
-            // A server that hangs. Its answer was waited for, so these are few.
-            Self::Send(error) if DeadlineError::of(error) == Some(DeadlineError::Answer) => Failure::Passing,
-            Self::Timeout(_) | Self::NoEndBookmark(_) => Failure::Passing,
-            Self::Send(_) => Failure::Away,
+            // A server that hangs: its answer was waited for, so these are few.
+            Self::Timeout(_) | Self::NoEndBookmark(_) | Self::Send(_) => Failure::Away,
             Self::Status(status) if status.is_of_any_request() => Failure::Away,
             Self::Status(status) if status.code == 500 && operation != Operation::Watch => Failure::Away,
             _ if self.is_refused() => Failure::Passing,

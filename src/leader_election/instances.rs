@@ -168,7 +168,9 @@ impl LeaseObservations {
             let is_renewed = before.get(&other).is_some_and(|before| before.renew_time != record.renew_time);
             let coverage = Coverage::of(lease).filter(|_| is_renewed && !record.holder_identity.is_empty())?;
             if other == name {
-                return (coverage != *own).then_some(Conflict::Lease { namespaces: coverage.namespaces });
+                // With another `--manage` it is a replica that a rollout is about to replace.
+                let is_of_others = coverage.controllers != own.controllers || coverage.namespaces != own.namespaces;
+                return is_of_others.then_some(Conflict::Lease { namespaces: coverage.namespaces });
             }
             Some(Conflict::Namespaces { shared: own.shared_with(&coverage)?, lease: other })
         };

@@ -121,12 +121,14 @@ async fn replica_without_caches_leaves_the_lease_to_others() {
     let (away, unserved) = (Fate::Unreachable, Fate::Refused(404, "NotFound"));
     let one = [ControllerKind::CronJob].as_slice();
     let two = [ControllerKind::CronJob, ControllerKind::ApiExample].as_slice();
-    let rows: [Row<'_>; 6] = [
+    let rows: [Row<'_>; 8] = [
         ("it lists at once", one, &[], away, 0, 0),
         ("its Jobs come after 20 s", one, &["jobs"], away, 20, 20),
         ("its CronJobs come after 40 s", one, &["cronjobs"], away, 40, 40),
         ("of two controllers, the one's Jobs come after 8 s", two, &["jobs"], away, 8, 8),
         ("of two controllers, the one's objects never come", two, &["apiexamples"], away, 60, 10),
+        ("of two controllers, the CronJobs come after 30 s", two, &["cronjobs"], away, 30, 30),
+        ("of two controllers, the CronJobs never come", two, &["cronjobs"], away, 90, 60),
         ("of two controllers, the one's kind is not served", two, &["apiexamples"], unserved, 60, 0),
     ];
     for (sentence, controllers, hidden, fate, listed, leads) in rows {
@@ -142,10 +144,37 @@ async fn replica_without_caches_leaves_the_lease_to_others() {
         let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
         let (config, stop) = (config(controllers.to_vec()), CancellationToken::new());
         let running = tokio::spawn(async move { run_replica(&config, replica, stop).await });
-        tokio::time::sleep(seconds(60)).await;
+        tokio::time::sleep(seconds(70)).await;
         running.abort();
         let took = wire.asked(Verb::Create, "leases")[0].at - began;
         assert!((leads..leads + 2).contains(&took.as_secs()), "{sentence}: {took:?}");
+    }
+}
+
+/// A server that has just started refuses what it allows a moment later.
+#[tokio::test(start_paused = true)]
+async fn replica_waits_a_moment_for_namespaces_that_are_refused() {
+    // (a sentence, for how many milliseconds one of two namespaces is refused, and, at least and less than, when it stands)
+    let rows = [("none is refused", 0, 0, 100), ("for a moment", 500, 800, 1_700), ("for ever", 90_000, 3_000, 3_100)];
+    for (sentence, refused, least, less_than) in rows {
+        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
+        let server = server(&clock);
+        let wire = Wire::new();
+        let client = client::on_service(wire.around(server.clone().into_service()));
+        let began = tokio::time::Instant::now();
+        wire.judge(move |ask| {
+            let is_read = matches!(ask.verb, Verb::List | Verb::Watch) && ask.namespace == "other";
+            let is_refused = is_read && began.elapsed() < Duration::from_millis(refused);
+            if is_refused { Fate::Refused(403, "Forbidden") } else { Fate::Pass }
+        });
+        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
+        let mut config = config(vec![ControllerKind::CronJob]);
+        config.namespaces = ["default", "other"].map(str::to_owned).to_vec();
+        let running = tokio::spawn(async move { run_replica(&config, replica, CancellationToken::new()).await });
+        tokio::time::sleep(seconds(10)).await;
+        running.abort();
+        let took = (wire.asked(Verb::Create, "leases")[0].at - began).as_millis();
+        assert!((least..less_than).contains(&took), "{sentence}: {took} ms");
     }
 }
 

@@ -73,5 +73,10 @@ fn backoff_starts_over_after_two_minutes_without_a_failure() {
 
 #[test]
 fn retry_after_makes_the_wait_longer_and_never_shorter_and_has_a_limit() {
-    assert_delays(&[(0, Some(7), 7_000, 7_001), (0, Some(0), 1_600, 3_200), (0, Some(86_400), 300_000, 300_001)]);
+    assert_delays(&[
+        (0, Some(7), 7_000, 7_001),
+        (0, Some(0), 1_600, 3_200),
+        (0, Some(60), 10_000, 10_001),
+        (0, Some(86_400), 10_000, 12_800),
+    ]);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::client::DeadlineError;
 
 fn status(code: u16, reason: &str) -> Cause {
     Cause::Status(ServerStatus { code, reason: reason.to_owned(), ..ServerStatus::default() })
@@ -134,14 +135,14 @@ fn each_failure_has_its_wait() {
         ("a watch that meets one", Watch, status(500, ""), Other),
         ("a version from the future", Watch, too_large(), Other),
         ("a missing right", List, status(403, ""), Passing),
-        ("a list that is not answered in time", List, Cause::Timeout(second), Passing),
-        ("a list without headers", List, no_answer(), Passing),
-        ("a watch that is not answered in time", Watch, Cause::Timeout(second), Passing),
+        ("a list that is not answered in time", List, Cause::Timeout(second), Away),
+        ("a list without headers", List, no_answer(), Away),
+        ("a watch that is not answered in time", Watch, Cause::Timeout(second), Away),
         ("a list that breaks off", List, read(), Other),
         ("a watch that is cut off at once", Watch, cut_off(9), Other),
         ("a watch that ends at once", Watch, Cause::VeryShortWatch(second), Other),
         ("a streaming list that ends early", StreamingList, Cause::InitialEventsCutOff, Other),
-        ("a streaming list without end", StreamingList, Cause::NoEndBookmark(second), Passing),
+        ("a streaming list without end", StreamingList, Cause::NoEndBookmark(second), Away),
         ("a kind that is not served", List, status(404, ""), Other),
         ("garbage", List, garbage(), Other),
     ];

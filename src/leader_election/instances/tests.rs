@@ -98,6 +98,7 @@ fn instance_conflicts_with_one_that_renews_its_lease_and_works_on_the_same() {
     let (same, disjoint) = (own.annotations(), coverage(&["cronjob"], &["c"]).annotations());
     let shares = |name: &str| Conflict::Namespaces { lease: name.to_owned(), shared: own.namespaces.clone() };
     let held = |renewed: u32| Some(lease("other", "them", renewed, &same));
+    let annotated = coverage(&["cronjob"], &["a", "b"]).managing(Manage::Annotated).annotations();
     let rows: Vec<Row> = vec![
         ("it is renewed", [held(0), held(2)], Some(shares("other"))),
         ("it was renewed by a clock that went back", [held(2), held(0)], Some(shares("other"))),
@@ -109,6 +110,11 @@ fn instance_conflicts_with_one_that_renews_its_lease_and_works_on_the_same() {
         ("it is another program's", [held(0), Some(lease("other", "them", 2, &BTreeMap::new()))], None),
         ("other namespaces", [held(0), Some(lease("other", "them", 2, &disjoint))], None),
         ("its own", [held(0), held(2)].map(|seen| seen.map(|seen| named(seen, "own"))), None),
+        (
+            "its own, before a rollout of --manage",
+            [0, 2].map(|renewed| Some(named(lease("other", "them", renewed, &annotated), "own"))),
+            None,
+        ),
         (
             "its own, held by an instance for others",
             [held(0), Some(lease("other", "them", 2, &disjoint))].map(|seen| seen.map(|seen| named(seen, "own"))),
