@@ -30,7 +30,7 @@ use super::cron_job_stats::runs::Unfinished;
 use super::messages::RUN_STUCK;
 use super::namespaces::Namespaces;
 use super::observation::Observation;
-use super::plan::{Note, Settlement, Verdict};
+use super::plan::{Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
 use crate::api::{ControllerKind, ObjectName};
 use crate::cache::Store;
@@ -168,7 +168,7 @@ impl CronJobStatsSet {
         let mut place = match self.entries.entry(cron_job.name.clone()) {
             Entry::Occupied(mut place) => {
                 if place.get().stats.uid == cron_job.uid {
-                    place.get_mut().stats.noted(&settlement.notes, now);
+                    place.get_mut().stats.ended(&settlement.ended_runs(cron_job), now);
                 } else {
                     place.get_mut().stats = opened(observation, settlement, now);
                 }
@@ -262,7 +262,7 @@ impl CronJobStatsSet {
 /// The statistics after the first sync of a CronJob. What ended since the last controller counted is counted here.
 fn opened(observation: &Observation, settlement: &Settlement, now: DateTime<Utc>) -> CronJobStats {
     let mut stats = CronJobStats::open(&observation.cron_job, &observation.jobs, now);
-    for job in settlement.notes.iter().filter_map(Note::ended) {
+    for job in settlement.ended_runs(&observation.cron_job) {
         stats.runs.count(job, now);
     }
     stats

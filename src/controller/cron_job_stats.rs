@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::most_recent_schedule_time;
 use schedule::{Evaluation, Schedule, Zone};
 
-use super::plan::{Note, Skip, Verdict};
+use super::plan::{Skip, Verdict};
 use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
@@ -74,7 +74,7 @@ impl Skipped {
 
 impl CronJobStats {
     /// The initial statistics: slots count from the last one that had its Job, failures and durations from the Jobs of slots that
-    /// still exist. Those that are made by hand do not count, as [`Self::noted`] does not see them.
+    /// still exist. Those that are made by hand do not count, as [`Self::ended`] does not see them.
     pub fn open(cron_job: &CronJob, jobs: &[Arc<Job>], now: DateTime<Utc>) -> Self {
         let runs = || jobs.iter().filter(|job| job.slot_of(cron_job).is_some());
         let ended = |end| runs().filter(move |job| job.finished == Some(end)).map(|job| (job.start_time, &job.name));
@@ -155,9 +155,9 @@ impl CronJobStats {
         self.skipped.add(Skip::PassedOver(slot).as_str(), slots);
     }
 
-    /// Counts Jobs that have ended.
-    pub fn noted(&mut self, notes: &[Note], now: DateTime<Utc>) {
-        for job in notes.iter().filter_map(Note::ended) {
+    /// Counts Jobs of slots that have ended, in the order of their ends.
+    pub fn ended(&mut self, runs: &[&Arc<Job>], now: DateTime<Utc>) {
+        for job in runs {
             self.runs.count(job, now);
             self.runs.remember(job, now);
             if job.succeeded {

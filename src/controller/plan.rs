@@ -119,6 +119,16 @@ pub struct Settlement {
     pub outcome: Outcome,
 }
 
+impl Settlement {
+    /// The Jobs of slots whose end is news, in the order of their ends. One made by hand is no run.
+    pub fn ended_runs(&self, cron_job: &CronJob) -> Vec<&Arc<Job>> {
+        let ended = self.notes.iter().filter_map(Note::ended);
+        let mut runs: Vec<_> = ended.filter(|job| job.slot_of(cron_job).is_some()).collect();
+        runs.sort_by_key(|job| job.ended());
+        runs
+    }
+}
+
 /// What one sync notes for the next, beside the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memo {

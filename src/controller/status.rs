@@ -127,6 +127,8 @@ pub struct Draft<'a> {
     pub startable: Option<DateTime<Utc>>,
     /// Whether the Jobs that keep it from starting ran when it came due.
     pub blocked_from_due: bool,
+    /// The newest slot that was recorded before this sync.
+    recorded: Option<DateTime<Utc>>,
     edits: Edits,
     events: Vec<Event>,
     notes: Vec<Note>,
@@ -140,6 +142,7 @@ impl<'a> Draft<'a> {
         carried.apply(&mut status);
         Self {
             base,
+            recorded: status.last_schedule_time,
             status,
             memo: Memo { recent_events: Vec::new(), ..recalled.memo },
             already_there: None,
@@ -186,7 +189,7 @@ impl<'a> Draft<'a> {
         if runs_unknown {
             self.join(job);
         }
-        if is_newest || runs_unknown && !job.of_backfill {
+        if self.recorded < Some(slot) || runs_unknown && !job.of_backfill {
             self.notes.push(Note::Adopted(Arc::clone(job), slot));
         }
     }

@@ -23,7 +23,7 @@ use super::external_jobs::Account;
 use super::memory::Memory;
 use super::observation::{CreateReply, DeleteReply, Observation};
 use super::pending_status::LONGEST_CREATE;
-use super::plan::{Attempted, Event, Failure, Lookup, Note, Outcome, Propagation, Settlement, Victim};
+use super::plan::{Attempted, Event, Failure, Lookup, Outcome, Propagation, Settlement, Victim};
 use super::reconcile::{Conclusion, Decision, conclude, decide, is_too_late};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
@@ -259,7 +259,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let cron_job = &observation.cron_job;
         decision_log::decided(&cron_job.name, settlement);
         self.memories.decided(cron_job, &observation.recalled, settlement);
-        for job in settlement.notes.iter().filter_map(Note::ended) {
+        for job in settlement.ended_runs(cron_job) {
             let took = job.ran_for(self.parts.clock.now());
             self.parts.metrics.job_ended(job.succeeded, took.as_seconds_f64());
         }

@@ -1,9 +1,9 @@
 //! How the runs of one CronJob ended, how long they took, and what runs now.
 //!
-//! Guarantees: pure. A run is counted by the sync that finds its end, of which there is one ([`Note::ended`]). Of the durations
+//! Guarantees: pure. A run is counted by the sync that finds its end, of which there is one ([`Settlement::ended_runs`]). Of the durations
 //! of runs that succeeded, the last [`REMEMBERED`] are kept.
 //!
-//! [`Note::ended`]: crate::controller::plan::Note::ended
+//! [`Settlement::ended_runs`]: crate::controller::plan::Settlement::ended_runs
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -179,13 +179,9 @@ fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_
     let mut stats = CronJobStats::open(&cron_job(json!({})), &jobs, now);
     assert_eq!((stats.failures_in_a_row, stats.last_success), (2, Some(at("09:10:00"))), "those of slots");
     assert_eq!(stats.runs.last, Some(bad("d", "08").ran_for(now)));
-    stats.noted(&[Note::Ended(bad("e", "09"))], now);
+    stats.ended(&[&bad("e", "09")], now);
     assert_eq!(stats.failures_in_a_row, 3);
-    stats.noted(&[Note::Adopted(job("runs", "runs", json!({})), now)], now);
-    assert_eq!(stats.failures_in_a_row, 3, "an adoption is no end");
-    stats.noted(&[Note::Adopted(bad("ended", "09"), now)], now);
-    assert_eq!(stats.failures_in_a_row, 4, "unless the Job has ended");
-    stats.noted(&[Note::Ended(good("f", "10")), Note::Ended(bad("g", "10"))], now);
+    stats.ended(&[&good("f", "10"), &bad("g", "10")], now);
     assert_eq!((stats.failures_in_a_row, stats.last_success), (1, Some(at("10:10:00"))));
 }
 

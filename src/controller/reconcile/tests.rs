@@ -368,6 +368,43 @@ fn a_finished_orphan_takes_its_slot_but_does_not_become_active() {
 }
 
 #[test]
+fn the_ends_of_runs_are_news_once_in_their_order_whatever_the_order_of_the_jobs() {
+    let ended = |number: i32, slot: &str, end: &str, kind: &str| {
+        let mut patch = made_by_controller(slot);
+        let conditions = json!([{ "type": kind, "status": "True", "lastTransitionTime": end }]);
+        let completion = (kind == "Complete").then_some(end);
+        merge(
+            &mut patch,
+            json!({ "status": { "startTime": slot, "completionTime": completion, "conditions": conditions } }),
+        );
+        job(&format!("report-{number}"), &number.to_string(), patch)
+    };
+    let (eight, nine, ten) = ("2026-03-02T08:00:00Z", "2026-03-02T09:00:00Z", SLOT);
+    let oldest = ended(29_540_640, eight, "2026-03-02T08:10:00Z", "Complete");
+    let long = ended(29_540_700, nine, "2026-03-02T10:00:04Z", "Complete");
+    let newest = ended(29_540_760, ten, "2026-03-02T10:00:03Z", "Failed");
+    let by_hand = job("by-hand", "by-hand", finished("Complete"));
+    let all = [&oldest, &long, &newest, &by_hand];
+    let active = json!([reference(&long.name.name, "29540700"), reference("by-hand", "by-hand")]);
+    // (a sentence, the status, the runs whose end is news)
+    let rows = [
+        ("nothing is recorded", json!({ "lastScheduleTime": null }), vec!["29540640", "29540760", "29540700"]),
+        ("the first is recorded", json!({ "lastScheduleTime": eight }), vec!["29540760", "29540700"]),
+        ("two were active", json!({ "lastScheduleTime": ten, "active": active }), vec!["29540700"]),
+        ("all are recorded", json!({ "lastScheduleTime": ten }), vec![]),
+    ];
+    for (sentence, status, news) in rows {
+        let cron_job = cron_job(json!({ "status": status }));
+        for jobs in [all.to_vec(), all.into_iter().rev().collect()] {
+            let settlement = settle(&observe(&cron_job, &jobs));
+            let runs = settlement.ended_runs(&cron_job);
+            let found: Vec<_> = runs.into_iter().map(|job| job.uid.to_string()).collect();
+            assert_eq!(found, news, "{sentence}");
+        }
+    }
+}
+
+#[test]
 fn a_manual_job_with_the_annotation_but_not_the_name_is_not_adopted() {
     let manual = job("report-manual", "manual", made_by_controller(SLOT));
     let mut observation = observe(&cron_job(json!({})), &[&manual]);
