@@ -138,8 +138,8 @@ impl Sim {
         if let Some((from, until)) = scenario.outage() {
             state.plan(until + AGAIN, Act::JudgeWatches(from, until));
             state.plan(until + BACK, Act::JudgeOutage("an outage of the server"));
-            if scenario.comes_back_to_all() {
-                state.plan(until + SOON, Act::JudgeOutage("an outage that every replica saw"));
+            if let Some(what) = scenario.comes_back_to() {
+                state.plan(until + SOON, Act::JudgeOutage(what));
             }
         }
         if let Some(restore) = scenario.restore {

@@ -35,6 +35,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
             "slot under a policy with a deadline",
             "CronJob after an outage of the server",
             "CronJob after an outage that every replica saw",
+            "CronJob after an outage in which a replica restarted beside another",
             WATCHES,
             "slot that a backfill started",
             "Job of a backfill that is pruned",

@@ -374,7 +374,7 @@ impl Invariants {
     fn once(&mut self, model: &Model, job: &Value, uid: &str, slot: DateTime<Utc>, sent: &Sent, at: Millis) -> bool {
         let own = text(job, "uid");
         let Some(first) = model.fires_of(uid, slot).find(|other| other.uid != own) else { return false };
-        if is_second_on_its_way(model, job, uid, slot, sent, at) {
+        if is_second_on_its_way(model, job, uid, slot, sent) {
             self.coverage.count("excused", "fired again: removed by others while another create of it was on its way");
             return true;
         }
@@ -566,16 +566,9 @@ impl Invariants {
 }
 
 /// Whether others removed another Job of the slot while this create was on its way.
-pub fn is_second_on_its_way(
-    model: &Model,
-    job: &Value,
-    uid: &str,
-    slot: DateTime<Utc>,
-    sent: &Sent,
-    at: Millis,
-) -> bool {
-    sent.is_late(at)
-        && model.fires_of(uid, slot).any(|other| other.uid != text(job, "uid") && other.is_removed_by_others())
+pub fn is_second_on_its_way(model: &Model, job: &Value, uid: &str, slot: DateTime<Utc>, sent: &Sent) -> bool {
+    let was_removed = |other: &Job| other.is_removed_by_others() && other.deleted >= Some(sent.at);
+    model.fires_of(uid, slot).any(|other| other.uid != text(job, "uid") && was_removed(other))
 }
 
 /// Whether a CronJob was taken back within a second of the create of `first`, for as long as that was there: no replica looked after it.

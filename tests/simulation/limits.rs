@@ -184,7 +184,7 @@ impl Invariants {
     pub fn started_within_limits(&mut self, model: &Model, job: &Value, sent: &Sent, at: Millis) {
         let (Some((uid, _)), Some(slot), Some(view)) = (owner_of(job), slot_of(job), &sent.view) else { return };
         let Some(cron) = model.crons.get(&uid) else { return };
-        if is_second_on_its_way(model, job, &uid, slot, sent, at) {
+        if is_second_on_its_way(model, job, &uid, slot, sent) {
             // What its place is for was judged when the first one came.
             return;
         }

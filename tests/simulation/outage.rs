@@ -1,7 +1,7 @@
 //! The whole server is away across a slot, and replicas restart meanwhile, so that cold ones stand beside warm ones.
 //!
 //! Guarantee (24): eight seconds after it is back, each due slot that nothing holds has had its Job, where no replica restarted and the
-//! leader kept its lease or the lease has expired; elsewhere after forty: a leader that could not renew has lost its lease, and the
+//! leader kept its lease or the lease has expired, or where it has expired for one beside which another restarted; elsewhere after forty: a leader that could not renew has lost its lease, and the
 //! lease expires 15 s after its last renewal for a replica that has seen that, and 15 s after the return for another. Judged of CronJobs with Allow or Replace, without a deadline and without an edit from the minutes before, by right clocks.
 //!
 //! Three seconds after it is back, each replica that was there then watches CronJobs and Jobs again.
@@ -17,6 +17,11 @@ pub const AWAY: u64 = 900;
 
 /// What is counted.
 pub const WATCHES: &str = "replica that watches again after an outage";
+
+/// Outages after which slots start soon.
+pub const ALL_SAW_IT: &str = "an outage that every replica saw";
+/// The same, by one that was there before, beside a cold one.
+pub const ONE_SAW_IT: &str = "an outage in which a replica restarted beside another";
 
 /// For how long nothing else fails before: a silent watch is found after three minutes.
 const BEFORE: Millis = 200 * SECOND;
@@ -66,10 +71,15 @@ impl Scenario {
         self.faults.extend(faults.into_iter().map(fault));
     }
 
-    /// Whether the replicas that were there before the outage start what is due as soon as it ends.
-    pub fn comes_back_to_all(&self) -> bool {
+    /// Which replicas were there before the outage, if they start what is due as soon as it ends: all, or one beside a cold one, which
+    /// knows that the lease has expired.
+    pub fn comes_back_to(&self) -> Option<&'static str> {
+        let (from, until) = self.outage()?;
         let restarts = self.faults.iter().any(|fault| fault.number == AWAY + 1);
-        self.outage().is_some_and(|(from, until)| !restarts && !(KEPT..EXPIRED).contains(&(until - from)))
+        if restarts {
+            return (self.replicas > 1 && until - from >= EXPIRED).then_some(ONE_SAW_IT);
+        }
+        (!(KEPT..EXPIRED).contains(&(until - from))).then_some(ALL_SAW_IT)
     }
 
     /// From when until when the server is away.
@@ -102,6 +112,10 @@ impl Sim {
         let at = self.now();
         let mut state = self.state.lock();
         let state = &mut *state;
+        let is_warm = |from| state.replicas.iter().any(|replica| replica.task.is_some() && replica.started < from);
+        if what == ONE_SAW_IT && !self.scenario.outage().is_some_and(|(from, _)| is_warm(from)) {
+            return;
+        }
         let is_right = |clock: &apimachinery::clock::SharedClock| (clock.now() - self.wall(at)).num_seconds() == 0;
         if !state.replicas.iter().all(|replica| is_right(&(replica.clock.clone() as apimachinery::clock::SharedClock)))
         {
