@@ -889,7 +889,8 @@ fn other_value(name: &str) -> &'static str {
         "max-concurrent" => "5",
         "after-change" => "fire",
         "slot-in-pod" => "false",
-        _ => "3h",
+        "spread" | "stuck-after" => "3h",
+        _ => panic!("{name} has no other value"),
     }
 }
 

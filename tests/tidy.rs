@@ -66,9 +66,12 @@ const LIMITS: [(&str, &[&str]); 4] = [
     ("cli/forecast", &["replace_waits", "waits_after_change", "stuck_after", "slot_in_pod"]),
     ("cli/explain/due", &["replace_waits", "waits_after_change", "stuck_after", "pause_after_failures", "slot_in_pod"]),
     // The Jobs that are deleted without a trace.
-    ("cli/backfill/plan", &["max_concurrent", "backlog", "replace_waits", "waits_after_change", "slot_in_pod"]),
-    // What holds slots: `has_limits` names the fields that do not. `running` has the Jobs that block one.
-    ("controller/reconcile", &[]),
+    (
+        "cli/backfill/plan",
+        &["max_concurrent", "backlog", "replace_waits", "waits_after_change", "stuck_after", "slot_in_pod"],
+    ),
+    // What holds slots. `running` has the Jobs that block one.
+    ("controller/reconcile", &["slot_in_pod"]),
 ];
 
 struct Source {

@@ -21,13 +21,9 @@ mod restriction;
 mod spread;
 mod unknown;
 
-pub use annotations::{
-    AFTER_CHANGE, ANNOTATIONS, Annotation, BACKFILL, BACKLOG, COUNTED_FROM, DST, DUE_TIME, EXCLUDE, LAST_FAILURE,
-    MAX_CONCURRENT, NEXT_RUN, NOT_AFTER, NOT_BEFORE, PAUSE_AFTER_FAILURES, PREFIX, REASON, REPLACE_WAITS, RESERVED,
-    SCHEDULE, SLOT_IN_POD, SPREAD, STUCK_AFTER, TRACEPARENT, WrittenBy,
-};
+pub use annotations::*;
 pub use counted_from::{Counted, CountedFrom, Fingerprint};
-pub use limits::{LIMITS, Limits, Setting, StuckAfter};
+pub use limits::*;
 pub use restriction::{LONGEST_REASON, Restriction};
 pub use spread::{Spread, due, nominal};
 pub use unknown::UnknownNames;
@@ -50,7 +46,7 @@ const MOST_SHOWN: usize = 1 << 10;
 
 /// The timing annotations, in the order of [`Values`]. Number and order are part of the stored fingerprint
 /// ([`CountedFrom`]): another one needs a new version of it, or slots of stored records would be passed over after an upgrade.
-const TIMING: [&str; 6] = [SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE];
+pub const TIMING: [&str; 6] = [SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE];
 
 /// The values of the annotations in [`TIMING`], where present.
 type Values<'a> = [Option<&'a str>; TIMING.len()];

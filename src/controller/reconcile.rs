@@ -421,11 +421,6 @@ impl Sync<'_> {
         self.draft.base.nominal(self.now)
     }
 
-    /// Whether a policy is set that holds slots, or says what becomes of held ones.
-    fn has_limits(&self) -> bool {
-        Limits { waits_after_change: false, slot_in_pod: false, ..self.limits } != Limits::default()
-    }
-
     fn is_frozen(&self) -> bool {
         self.draft.base.restriction().is_some_and(|restriction| restriction.frozen_until(self.now).is_some())
     }

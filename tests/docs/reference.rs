@@ -246,6 +246,23 @@ fn each_code_of_migrate_check_has_its_row() {
 }
 
 #[test]
+fn each_policy_has_its_section_and_its_row_of_what_in_tree_does() {
+    let read = |page: &str| fs::read_to_string(root().join("docs").join(page)).unwrap();
+    let (policies, migration) = (read("policies.md"), read("migration.md"));
+    for name in policy::TIMING.iter().chain(&policy::LIMITS) {
+        let name = name.strip_prefix(policy::PREFIX).unwrap();
+        let has_name = |heading: &str| heading.split([' ', '#']).any(|word| word == name);
+        let has_section = policies.lines().filter(|line| line.starts_with("## ")).any(has_name);
+        assert!(has_section, "docs/policies.md has no section {name}");
+        let is_in_table = |line: &&str| line.starts_with("| `") && line.contains(&format!("`{name}`"));
+        assert!(
+            migration.lines().any(|line| is_in_table(&line)),
+            "docs/migration.md does not say what in-tree does without {name}"
+        );
+    }
+}
+
+#[test]
 fn reference_of_annotations_is_what_the_program_reads_and_writes() {
     let [cron_job, tutorial, example] = ControllerKind::ALL.map(|controller_kind| controller_kind.scheduled_annotation);
     assert_eq!(tutorial, example, "one row for both");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cronjob_controller::api::policy::{DST, EXCLUDE, LIMITS, NOT_AFTER, NOT_BEFORE, SCHEDULE, SPREAD};
+use cronjob_controller::api::policy::{LIMITS, TIMING};
 
 use crate::faults::{FaultKind, has_slow_admission, is_everywhere};
 use crate::job_world::LINGERS;
@@ -51,7 +51,7 @@ const REQUIRED: [(&str, &[&str]); 10] = [
     ("measured", &["attempt after a refusal"]),
     ("fault", &[LINGERS]),
     ("policy", &["Allow", "Forbid", "Replace"]),
-    ("timing", &[SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE]),
+    ("timing", &TIMING),
     ("limit", &LIMITS),
     (
         "plan",

@@ -101,7 +101,8 @@ fn value(rng: &mut Rng, name: &'static str) -> String {
         REPLACE_WAITS | SLOT_IN_POD => &["true"],
         AFTER_CHANGE => &["wait", "wait", "fire"],
         STUCK_AFTER => &["40s", "40s, delete", "90s, delete", "3m, delete"],
-        _ => &["1", "1", "2"],
+        PAUSE_AFTER_FAILURES => &["1", "1", "2"],
+        _ => panic!("{name} has no values"),
     };
     (*rng.pick(values)).to_owned()
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::ConcurrencyPolicy;
+pub use cronjob_controller::api::policy::TIMING;
 use cronjob_controller::api::policy::{
     COUNTED_FROM, DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, PolicyReading, SCHEDULE, SPREAD, Setting,
 };
@@ -18,9 +19,6 @@ use serde_json::Value;
 use crate::disguise::disguised;
 use crate::model::{Version, text};
 use crate::rng::Rng;
-
-/// The annotations that decide when a CronJob runs.
-pub const TIMING: [&str; 6] = [SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE];
 
 /// Annotations and their values; `None` removes one.
 pub type Annotations = BTreeMap<&'static str, Option<String>>;
@@ -87,7 +85,7 @@ pub fn value(rng: &mut Rng, name: &'static str, start: DateTime<Utc>) -> String 
             .clone(),
         NOT_BEFORE => after(minutes - 5).to_rfc3339(),
         NOT_AFTER => after(minutes + 2).to_rfc3339(),
-        _ => rng
+        SCHEDULE => rng
             .pick(&[
                 "*/2 * * * *\n*/5 * * * *".to_owned(),
                 format!("*/4 * * * *; @at {at}"),
@@ -97,6 +95,7 @@ pub fn value(rng: &mut Rng, name: &'static str, start: DateTime<Utc>) -> String 
                 "@every 1m".to_owned(),
             ])
             .clone(),
+        _ => panic!("{name} has no values"),
     }
 }
 

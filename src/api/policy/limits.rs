@@ -20,7 +20,7 @@ pub const LIMITS: [&str; 7] =
     [MAX_CONCURRENT, BACKLOG, REPLACE_WAITS, AFTER_CHANGE, STUCK_AFTER, PAUSE_AFTER_FAILURES, SLOT_IN_POD];
 
 /// The values of the annotations in [`LIMITS`], where present.
-pub type Values<'a> = [Option<&'a str>; LIMITS.len()];
+pub(super) type Values<'a> = [Option<&'a str>; LIMITS.len()];
 
 const SECOND: i64 = 1_000_000_000;
 /// The longest time of `stuck-after`, in seconds: a year.
@@ -102,9 +102,42 @@ pub struct StuckAfter {
 }
 
 impl Limits {
+    /// The annotations that change something.
+    pub fn effective(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let Self {
+            max_concurrent,
+            backlog,
+            replace_waits,
+            waits_after_change,
+            stuck_after,
+            pause_after_failures,
+            slot_in_pod,
+        } = *self;
+        let set = [
+            max_concurrent.is_some(),
+            backlog.is_some(),
+            replace_waits,
+            waits_after_change,
+            stuck_after.is_some(),
+            pause_after_failures.is_some(),
+            slot_in_pod,
+        ];
+        LIMITS.into_iter().zip(set).filter_map(|(name, is_set)| is_set.then_some(name))
+    }
+
+    /// Whether one of them holds slots, or says what becomes of held ones.
+    pub fn hold(&self) -> bool {
+        Self { waits_after_change: false, slot_in_pod: false, ..*self } != Self::default()
+    }
+
+    /// After what time a Job that blocks a slot is deleted.
+    pub fn deletes_after(&self) -> Option<TimeDelta> {
+        self.stuck_after.filter(|stuck| stuck.delete).map(|stuck| stuck.age)
+    }
+
     /// Whether Jobs are deleted that exist until their Pods are gone.
     pub fn deletes_in_foreground(&self) -> bool {
-        self.replace_waits || self.stuck_after.is_some_and(|stuck| stuck.delete)
+        self.replace_waits || self.deletes_after().is_some()
     }
 
     /// `lines` is the number of lines of the schedule.

@@ -293,8 +293,14 @@ fn table_of_annotations_has_each_name_once_and_a_pattern_that_compiles() {
         assert!(known.name.starts_with(PREFIX), "{}", known.name);
         assert!(Regex::new(&format!("^(?:{})$", known.form)).is_ok(), "{}", known.name);
     }
-    for name in TIMING {
+    for name in TIMING.iter().chain(&LIMITS) {
         assert!(names.contains(name), "{name}");
+    }
+    // Those that this module does not read are the handover's, and those that commands write.
+    let elsewhere = [MANAGED_ANNOTATION, SUSPEND_ANNOTATION];
+    for known in ANNOTATIONS.iter().filter(|known| matches!(known.written_by, WrittenBy::User)) {
+        let is_read = Collected::default().place(known.name).is_some();
+        assert!(is_read || elsewhere.contains(&known.name), "{} is documented and not read", known.name);
     }
 }
 

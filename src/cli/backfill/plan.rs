@@ -315,7 +315,7 @@ pub(in crate::cli) fn kept_since<'a>(
 fn loses_jobs(cron_job: &CronJob) -> bool {
     let limits = cron_job.limits();
     cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace
-        || limits.stuck_after.is_some_and(|stuck| stuck.delete)
+        || limits.deletes_after().is_some()
         || limits.pause_after_failures.is_some()
         || cron_job.spec.job_template.time_to_live().is_some()
 }

@@ -87,7 +87,7 @@ impl Timed {
     /// Whether its annotations delete a Job that hangs where it blocks a run.
     pub fn deletes_stuck_jobs(&self) -> bool {
         let policy = self.policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());
-        policy.and_then(|policy| policy.limits().stuck_after).is_some_and(|stuck| stuck.delete)
+        policy.is_some_and(|policy| policy.limits().deletes_after().is_some())
     }
 
     /// Whether its deadline has passed whenever a run is due.

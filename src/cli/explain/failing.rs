@@ -176,7 +176,7 @@ impl<'a> Case<'a> {
 
     /// Whether a running Job is deleted once it is stuck.
     pub(super) fn frees_stuck(&self) -> bool {
-        self.cron_job.limits().stuck_after.is_some_and(|stuck| stuck.delete)
+        self.cron_job.limits().deletes_after().is_some()
     }
 
     /// Since when each Job of a slot that failed exists, if a user has not deleted it; `None` if none does.

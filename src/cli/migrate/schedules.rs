@@ -16,10 +16,7 @@ use super::read::Seen;
 use super::{Code, Finding, Object};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob};
 use crate::api::crd::MAX_NAME_LENGTH;
-use crate::api::policy::{
-    AFTER_CHANGE, BACKLOG, Limits, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, Policy, REPLACE_WAITS, SCHEDULE, SLOT_IN_POD,
-    SPREAD, STUCK_AFTER,
-};
+use crate::api::policy::{Policy, SCHEDULE, SLOT_IN_POD, SPREAD};
 use crate::cli::output::{moment, stretch};
 
 /// How many slots are compared, and for how long: the longer of both.
@@ -171,24 +168,8 @@ fn differences(own: &Schedule, other: &Schedule, now: DateTime<Utc>) -> ([Option
 
 /// The annotations that have no effect there when a slot is due.
 fn limits_differ(cron_job: &CronJob) -> Option<Finding> {
-    let Limits {
-        max_concurrent,
-        backlog,
-        replace_waits,
-        waits_after_change,
-        stuck_after,
-        pause_after_failures,
-        slot_in_pod,
-    } = *cron_job.policy().ok().flatten().map(Policy::limits)?;
-    let annotations = [
-        (max_concurrent.is_some(), MAX_CONCURRENT),
-        (backlog.is_some(), BACKLOG),
-        (replace_waits, REPLACE_WAITS),
-        (waits_after_change, AFTER_CHANGE),
-        (stuck_after.is_some(), STUCK_AFTER),
-        (pause_after_failures.is_some(), PAUSE_AFTER_FAILURES),
-    ];
-    let set: Vec<&str> = annotations.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect();
+    let mut set: Vec<&str> = cron_job.policy().ok().flatten().map(Policy::limits)?.effective().collect();
+    let slot_in_pod = set.pop_if(|name| *name == SLOT_IN_POD).is_some();
     let object = Object::of(cron_job);
     if set.is_empty() {
         // It changes no run.

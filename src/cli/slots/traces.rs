@@ -75,10 +75,10 @@ impl<'a> Traces<'a> {
         let cron_job = &*known.facts.cron_job;
         let children = || steps::each(known.facts.jobs.iter()).filter(|job| job.is_child_of(cron_job));
         let limits = cron_job.limits();
-        let freed = limits.stuck_after.filter(|stuck| stuck.delete);
+        let freed = limits.deletes_after();
         let end = |job: &Job| {
             let end = if job.finished.is_none() { Some(now) } else { job.ended() };
-            let freed = freed.and_then(|stuck| old_at(job, stuck.age));
+            let freed = freed.and_then(|age| old_at(job, age));
             end.map(|end| freed.map_or(end, |freed| end.min(freed)))
         };
         // Only max-concurrent counts those of a backfill; Forbid counts those that a user made only where all are active.
@@ -90,7 +90,7 @@ impl<'a> Traces<'a> {
         let runs = blocking.filter_map(|job| Some((job.creation_timestamp, end(job)?, &*job.name.name)));
         // One that was stuck kept no slot from starting from then on, also if it is gone.
         let gone = gone_runs(known).map(|(began, end, name)| {
-            let freed = freed.and_then(|stuck| began.checked_add_signed(stuck.age));
+            let freed = freed.and_then(|age| began.checked_add_signed(age));
             (began, freed.map_or(end, |freed| end.min(freed)), name)
         });
         let mut runs: Vec<_> = runs.chain(gone).collect();

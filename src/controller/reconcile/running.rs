@@ -172,7 +172,7 @@ impl<'a> Sync<'a> {
             Some(limit) => at_max_concurrent(self.noun(), limit),
             None => already_active(self.noun()),
         };
-        if self.has_limits() {
+        if self.limits.hold() {
             self.hourly_event(EventType::Normal, "JobAlreadyActive", || text);
         } else {
             self.draft.normal("JobAlreadyActive", text);

@@ -9,8 +9,9 @@ use std::time::Duration;
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use cronjob_controller::api::ObjectName;
 use cronjob_controller::api::policy::{
-    AFTER_CHANGE, ANNOTATIONS, BACKLOG, COUNTED_FROM, DST, EXCLUDE, MAX_CONCURRENT, NOT_AFTER, NOT_BEFORE,
-    PAUSE_AFTER_FAILURES, PREFIX, REASON, REPLACE_WAITS, SCHEDULE, SPREAD, STUCK_AFTER, Spread, WrittenBy,
+    AFTER_CHANGE, ANNOTATIONS, BACKLOG, COUNTED_FROM, DST, EXCLUDE, LIMITS, MAX_CONCURRENT, NOT_AFTER, NOT_BEFORE,
+    PAUSE_AFTER_FAILURES, PREFIX, REASON, REPLACE_WAITS, SCHEDULE, SLOT_IN_POD, SPREAD, STUCK_AFTER, Spread, TIMING,
+    WrittenBy,
 };
 use serde_json::{Value, json};
 use testkit::driver::{
@@ -228,8 +229,10 @@ pub async fn refused(world: Arc<World>) -> String {
         (AFTER_CHANGE, "wait"),
         (STUCK_AFTER, "1h30m, delete"),
         (PAUSE_AFTER_FAILURES, "3"),
+        (SLOT_IN_POD, "true"),
         (COUNTED_FROM, "2026-01-01T00:00:00Z v1:another:0123456789abcdef"),
     ];
+    assert!(TIMING.iter().chain(&LIMITS).all(|name| good.iter().any(|(known, _)| known == name)));
     assert_eq!(apply(&good), (true, String::new()));
 
     // A CronJob that is wrong already can be edited elsewhere, and its status be written.

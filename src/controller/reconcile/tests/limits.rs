@@ -10,8 +10,8 @@ use super::*;
 use crate::api::Object as _;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition};
 use crate::api::policy::{
-    AFTER_CHANGE, BACKLOG, COUNTED_FROM, CountedFrom, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SPREAD,
-    STUCK_AFTER,
+    AFTER_CHANGE, BACKLOG, COUNTED_FROM, CountedFrom, LIMITS, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS,
+    SLOT_IN_POD, SPREAD, STUCK_AFTER,
 };
 use crate::controller::plan::{Blocked, Propagation, RecentEvent, Skip, Verdict};
 use schedule::missed::Missed;
@@ -998,13 +998,14 @@ impl World {
     }
 }
 
-const VALUES: [(&str, &[&str]); 6] = [
+const VALUES: [(&str, &[&str]); LIMITS.len()] = [
     (MAX_CONCURRENT, &["1", "2", "3"]),
     (BACKLOG, &["0", "1", "3"]),
     (REPLACE_WAITS, &["true"]),
     (AFTER_CHANGE, &["wait", "fire"]),
     (STUCK_AFTER, &["2m", "3m, delete"]),
     (PAUSE_AFTER_FAILURES, &["1", "2"]),
+    (SLOT_IN_POD, &["true"]),
 ];
 
 proptest! {

@@ -5,8 +5,8 @@ use super::limits::{CREATED, Ran, ended, running, sync};
 use super::policies::{OFFSET, annotated};
 use super::*;
 use crate::api::policy::{
-    AFTER_CHANGE, BACKLOG, COUNTED_FROM, DST, EXCLUDE, MAX_CONCURRENT, NOT_AFTER, NOT_BEFORE, PAUSE_AFTER_FAILURES,
-    REPLACE_WAITS, SCHEDULE, SLOT_IN_POD, SPREAD, STUCK_AFTER,
+    AFTER_CHANGE, BACKLOG, COUNTED_FROM, DST, EXCLUDE, LIMITS, MAX_CONCURRENT, NOT_AFTER, NOT_BEFORE,
+    PAUSE_AFTER_FAILURES, REPLACE_WAITS, SCHEDULE, SLOT_IN_POD, SPREAD, STUCK_AFTER, TIMING,
 };
 
 const CRON: &str = "0 * * * *";
@@ -30,6 +30,13 @@ const POLICIES: [(&str, &str); 14] = [
     (PAUSE_AFTER_FAILURES, "1"),
     (SLOT_IN_POD, "true"),
 ];
+
+#[test]
+fn every_policy_is_paired() {
+    for name in TIMING.into_iter().chain(LIMITS) {
+        assert!(POLICIES.iter().any(|(known, _)| *known == name), "{name}");
+    }
+}
 
 /// Two policies, or one twice, on a CronJob.
 pub(super) struct Case {
