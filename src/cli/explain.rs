@@ -135,7 +135,7 @@ pub struct Explanation {
     starts_when_gone: Option<usize>,
     /// Whether it is left to the in-tree controller, of which no lease shows that it runs.
     #[serde(skip)]
-    is_left_alone: bool,
+    pub(crate) is_left_alone: bool,
     /// The state that holds it once a user no longer stops it.
     #[serde(skip)]
     held_also: Option<State>,
@@ -310,7 +310,7 @@ impl<'a> Case<'a> {
             passes_deadline: state == State::NeverFires && self.never_due().is_some(),
             is_namespaces_fault: matches!(cron_job.policy(), Err(PolicyError::Namespace(_))),
             lets_end: remedy::lets_end(self.frees_stuck() && !self.replaces()),
-            starts_when_gone: free.filter(|_| state == by_schedule).map(|_| self.too_many()),
+            starts_when_gone: free.map(|_| self.too_many()),
             is_left_alone: self.is_left_alone(),
             held_also: self.held_also(state).map(|(state, _)| state),
             headline: self.headline(state),

@@ -13,7 +13,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 use super::explain::rehearsal::Rehearsal;
-use super::explain::{Explanation, Facts, State};
+use super::explain::{Explanation, Facts, InCharge, State};
 use super::next::cron_jobs::slots_after;
 use super::output::{count, moment, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
@@ -113,7 +113,7 @@ impl Question<'_> {
         }
         let start = |(slot, due)| Ahead { slot, due, will: Will::Start, starts: Some(due), why: String::new() };
         let slots = self.slots();
-        if let Some(why) = self.stopped() {
+        if let Some(why) = stopped(self.facts, self.told) {
             let held = |at| Ahead { will: Will::Wait, starts: None, why: why.clone(), ..start(at) };
             return slots.into_iter().map(held).collect();
         }
@@ -121,15 +121,6 @@ impl Question<'_> {
             return slots.into_iter().map(start).collect();
         }
         Simulation::new(self).run(&slots)
-    }
-
-    /// Why none starts that nothing of the CronJob itself holds.
-    fn stopped(&self) -> Option<String> {
-        if let Some(lease) = &self.told.abandoned_lease {
-            return Some(format!("no controller renews its Lease {lease}"));
-        }
-        let since = self.told.due_since.filter(|_| matches!(self.told.by_schedule, State::Overdue | State::Missed))?;
-        self.facts.refused_since(since).map(|said| format!("the API server refuses its Job: {}", said.refusal()))
     }
 
     fn slots(&self) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
@@ -142,6 +133,26 @@ impl Question<'_> {
             .take(self.most)
             .collect()
     }
+}
+
+/// Why no slot starts that nothing of the CronJob itself holds.
+pub(crate) fn stopped(facts: &Facts, told: &Explanation) -> Option<String> {
+    if let Some(lease) = &told.abandoned_lease {
+        return Some(format!("no controller renews its Lease {lease}"));
+    }
+    let is_overdue = matches!(told.by_schedule, State::Overdue | State::Missed);
+    match facts.in_charge {
+        InCharge::NotManaged => return Some("no controller runs what is handed over".to_owned()),
+        InCharge::InTree if told.is_left_alone => {
+            return Some("no lease shows that the in-tree controller runs, and it is not handed over".to_owned());
+        }
+        InCharge::HandedOver if is_overdue && facts.lease.is_none() => {
+            return Some("no lease shows that a controller runs what is handed over".to_owned());
+        }
+        _ => {}
+    }
+    let since = told.due_since.filter(|_| is_overdue)?;
+    facts.refused_since(since).map(|said| format!("the API server refuses its Job: {}", said.refusal()))
 }
 
 /// Whether running Jobs, or failed ones, may matter to a slot.

@@ -199,6 +199,13 @@ fn consequence(cron_job: &CronJob) -> String {
         (None, ConcurrencyPolicy::Forbid) if is_active => {
             " While it runs, no further run starts (concurrencyPolicy: Forbid).".to_owned()
         }
+        (None, ConcurrencyPolicy::Forbid) => match cron_job.status.active.len() {
+            0 => String::new(),
+            1 => " It starts beside a Job that runs (concurrencyPolicy: Forbid counts Jobs of slots alone).".to_owned(),
+            many => format!(
+                " It starts beside {many} Jobs that run (concurrencyPolicy: Forbid counts Jobs of slots alone)."
+            ),
+        },
         (None, ConcurrencyPolicy::Replace) if is_active || limits.replace_waits => {
             " The next run deletes it if it still runs (concurrencyPolicy: Replace).".to_owned()
         }

@@ -345,6 +345,7 @@ impl Source {
             let restrictions = Restrictions::read(client, self.namespace.as_deref()).await;
             self.note("Lease", found.as_ref().err().map(|error| format!("{}.", leases_unread(&error.to_string()))));
             self.note("Namespace", restrictions.unread.as_deref().map(|error| format!("{}.", unread(error))));
+            let restrictions = restrictions.or_last(&self.restrictions.read());
             let is_read = found.is_ok();
             let before = self.leases.read().clone().unwrap_or_default();
             let found = found.unwrap_or_else(|_| before.clone());

@@ -11,6 +11,7 @@ use super::model::Board;
 use super::objects::WatchedCronJob;
 use crate::api::ObjectName;
 use crate::api::batch_v1::CronJob;
+use crate::cli::forecast::stopped;
 use crate::cli::next::cron_jobs::slots_after;
 use crate::cli::slots::{Fate, History, Judged, RunResult};
 
@@ -108,7 +109,8 @@ pub fn line(board: &Board, name: &ObjectName, from: DateTime<Utc>, to: DateTime<
     let cron_job = &known.facts.cron_job;
     let (since, until) = (cron_job.nominal(from) - TimeDelta::seconds(1), cron_job.nominal(to));
     let history = History::new(&known, zone, now);
-    let is_held = history.explanation.by_schedule.is_held();
+    let told = &history.explanation;
+    let is_held = told.by_schedule.is_held() || stopped(&known.facts, told).is_some();
     let (judged, cut) = history.judged(since, until, MARKS);
     // A Job is a bar of its own.
     let slots = judged.into_iter().filter(|judged| judged.job.is_none());

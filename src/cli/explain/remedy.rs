@@ -95,6 +95,8 @@ impl Explanation {
                 format!("{program} thaw {place}"),
             )),
             State::Blocked | State::RunStuck => self.frees(&noun, &place),
+            // Another one would run beside the Job that blocks.
+            State::Failing if self.is_blocked() => self.frees(&noun, &place),
             State::NoController => takeback(),
             State::Failing => run("A run that succeeds ends this. Once the cause is mended, start one now."),
             State::Paused => run("It goes on when a run succeeds. Once the cause is mended, start one now."),
@@ -115,6 +117,11 @@ impl Explanation {
             }
         })?;
         Some(Remedy { what, command: format!("{command}{flags}") })
+    }
+
+    /// Whether a running Job keeps a run from starting.
+    fn is_blocked(&self) -> bool {
+        matches!(self.by_schedule, State::Blocked | State::RunStuck)
     }
 
     /// What else has to happen once a user no longer stops it.
@@ -178,7 +185,7 @@ impl Explanation {
     /// being deleted.
     fn of_the_job(&self, noun: &str, place: &str, name: &str) -> Option<(String, String)> {
         let job = self.active.first()?;
-        let is_blocked = matches!(self.state, State::Blocked | State::RunStuck);
+        let is_blocked = self.is_blocked();
         if let Some(patch) = job.patch.filter(|_| is_blocked || matches!(self.state, State::NeverEnds | State::PilesUp))
         {
             let what = if patch == UNSUSPENDED { SUSPENDED } else { NOT_PARALLEL };

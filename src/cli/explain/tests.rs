@@ -1700,6 +1700,13 @@ fn each_state_that_needs_attention_names_one_command() {
             Some("kubectl delete job -n shop nightly-29921880"),
         ),
         (
+            "blocked, and the run before failed",
+            waiting.clone(),
+            vec![job(today, "cj", None), job("2026-11-21T02:00:00Z", "cj", Some("Failed"))],
+            State::Failing,
+            Some("kubectl delete job -n shop nightly-29921880"),
+        ),
+        (
             "blocked by one that is being deleted",
             going,
             vec![deleting],

@@ -171,6 +171,29 @@ fn nothing_starts_without_a_controller() {
     assert_eq!(words(&ahead), ["10:05 Wait - no controller renews its Lease kube-system/x"]);
 }
 
+#[test]
+fn nothing_starts_that_no_controller_runs() {
+    let (handed_over, left) = (InCharge::HandedOver, "2026-11-22T09:30:00Z");
+    let none = ["10:05 Wait - no controller runs what is handed over"];
+    let alone = ["10:05 Wait - no lease shows that the in-tree controller runs, and it is not handed over"];
+    let no_lease = ["10:05 Wait - no lease shows that a controller runs what is handed over"];
+    let starts = ["10:05 Start 10:05"];
+    // (a sentence, which controller runs it, the last slot, whether the in-tree controller has no lease, what comes)
+    let rows = [
+        ("--manage=all, and it is handed over", InCharge::NotManaged, "2026-11-22T10:00:00Z", false, none),
+        ("--manage=annotated, and it is not handed over", InCharge::InTree, left, true, alone),
+        ("the same, and the in-tree controller runs", InCharge::InTree, "2026-11-22T10:00:00Z", false, starts),
+        ("handed over to no one", handed_over, left, false, no_lease),
+        ("handed over, and nothing is overdue", handed_over, "2026-11-22T10:00:00Z", false, starts),
+    ];
+    for (sentence, in_charge, last, is_left_alone, want) in rows {
+        let facts = known(&json!({"status": {"lastScheduleTime": last}}), &[]);
+        let facts = Facts { in_charge, ..facts };
+        let found = ahead(&facts, 5, |told| told.is_left_alone = is_left_alone);
+        assert_eq!(words(&found), want, "{sentence}");
+    }
+}
+
 /// At 10:01 the slot of ten o'clock is due, and those of the half hour before were missed.
 #[test]
 fn nothing_starts_while_the_api_server_refuses_the_jobs() {

@@ -72,5 +72,24 @@ fn what_the_job_means_for_the_next_run_follows_from_the_policies() {
     }
 }
 
+#[test]
+fn job_beside_one_that_runs_under_forbid_is_told() {
+    let tail = "(concurrencyPolicy: Forbid counts Jobs of slots alone).";
+    let one = format!(" It starts beside a Job that runs {tail}");
+    let two = format!(" It starts beside 2 Jobs that run {tail}");
+    for (policy, running, want) in [("Forbid", 0, ""), ("Forbid", 1, &*one), ("Forbid", 2, &*two), ("Allow", 1, "")] {
+        let active: Vec<_> = (0..running)
+            .map(|number| json!({"kind": "Job", "name": format!("j-{number}"), "uid": format!("{number}")}))
+            .collect();
+        let object = json!({
+            "metadata": {"name": "report", "namespace": "default", "uid": "u"},
+            "spec": {"schedule": "0 * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": {}}},
+            "status": {"active": active},
+        });
+        let cron_job = CronJob::decode(&object.to_string(), &Interner::default()).unwrap();
+        assert_eq!(consequence(&cron_job), want, "{policy}, {running} running");
+    }
+}
+
 #[cfg(feature = "dev")]
 mod on_a_cluster;

@@ -6,6 +6,8 @@ use serde_json::json;
 
 use super::*;
 use crate::cli::cluster::create;
+use crate::client;
+use crate::controller::tests::wire::{Fate, Wire};
 
 /// The status of a CronJob that has never run says nothing.
 #[tokio::test(start_paused = true)]
@@ -48,6 +50,36 @@ async fn leases_say_which_controller_runs_a_cron_job_and_whether_its_policies_co
     assert_eq!(seen().await, (InCharge::InTree, false, false), "nothing has changed");
     lease("cronjob-controller", "2026-11-19T03:00:00.000000Z").await;
     assert_eq!(seen().await, (InCharge::Own, true, true), "this one holds a lease, and the other does not any more");
+    cancel.cancel();
+    running.await.unwrap();
+}
+
+/// Otherwise a frozen CronJob would look overdue for as long.
+#[tokio::test(start_paused = true)]
+async fn freeze_lasts_while_namespaces_cannot_be_read() {
+    let clock = TestClock::new("2026-11-19T03:00:00Z".parse().unwrap());
+    let server = ApiServer::new(Config::builtin(clock.clone()));
+    let frozen = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": "shop", "annotations": {"cronjob-controller.dev/not-before": "2026-11-20T03:00:00Z"},
+    }});
+    create(&server.client(), "/api/v1/namespaces", frozen.to_string().into_bytes(), "create").await.unwrap();
+    let wire = Wire::new();
+    let client = client::on_service(wire.around(server.into_service()));
+    let (source, informers) = Source::of_cluster(client, None, &"".into());
+    let cancel = CancellationToken::new();
+    let running = tokio::spawn(informers.run(Arc::clone(&source), clock, cancel.clone()));
+    for (sentence, refused) in
+        [("read", None), ("throttled", Some(429)), ("forbidden", Some(403)), ("read again", None)]
+    {
+        wire.judge(move |ask| match refused {
+            Some(code) if ask.resource == "namespaces" => Fate::Refused(code, "Refused"),
+            _ => Fate::Pass,
+        });
+        tokio::time::sleep(LEASE_PERIOD + Duration::from_secs(1)).await;
+        let restrictions = source.restrictions.read();
+        assert!(restrictions.of("shop").is_some(), "{sentence}");
+        assert_eq!(restrictions.unread.is_some(), refused.is_some(), "{sentence}");
+    }
     cancel.cancel();
     running.await.unwrap();
 }
