@@ -34,6 +34,7 @@ const NO_TIME_TO_START: &str = "It runs when spec.startingDeadlineSeconds leaves
 
 const SUSPENDED: &str = "Each Job is created suspended, as the template says, and waits until something resumes it, as a queue does. If \
      nothing does, this lets the next ones run. Delete those that exist.";
+const RESUMED: &str = r#"'{"spec":{"suspend":false}}'"#;
 const NOT_PARALLEL: &str = "Each Job waits, because spec.parallelism of the template is 0. This lets the next ones run. Delete those that exist.";
 
 /// What lets a run end that is deleted because it is stuck, or else because the next one replaces it.
@@ -86,10 +87,14 @@ impl Explanation {
         let (what, command) = of_job.or_else(|| match self.state {
             State::Waiting | State::Starting | State::BeingDeleted => None,
             State::Suspended if self.controller == InCharge::NotManaged => takeback(),
-            State::Suspended => Some((
-                format!("It goes on when it is resumed{}.", self.and_then()),
-                format!("{program} resume {place} {name}"),
-            )),
+            State::Suspended => {
+                // `resume` is of batch/v1 CronJobs.
+                let command = match self.resource == "cronjob" {
+                    true => format!("{program} resume {place} {name}"),
+                    false => format!("kubectl patch {} {place} {name} --type=merge -p {RESUMED}", self.resource),
+                };
+                Some((format!("It goes on when it is resumed{}.", self.and_then()), command))
+            }
             State::Frozen => Some((
                 format!("It goes on when its namespace is thawed{}.", self.and_then()),
                 format!("{program} thaw {place}"),

@@ -1783,6 +1783,16 @@ fn each_state_that_needs_attention_names_one_command() {
         assert_eq!((told.state, remedy.as_deref()), (State::Blocked, command), "{field}");
         assert_eq!(told.logs(""), None, "a Job that waits has no Pods: {field}");
     }
+    let suspended = CronJob {
+        controller_kind: ControllerKind::Tutorial,
+        ..CronJob::clone(&cron_job(&json!({"spec": {"suspend": true}})))
+    };
+    let remedy =
+        explain(&Facts::of(Arc::new(suspended), InCharge::Own, vec![]), Zone::UTC, instant(NOW)).remedy("p", "");
+    assert_eq!(
+        remedy.unwrap().command,
+        "kubectl patch cronjob.batch.tutorial.kubebuilder.io -n shop nightly --type=merge -p '{\"spec\":{\"suspend\":false}}'"
+    );
     let hostile = json!({"metadata": {"name": "a; rm -rf /"}, "spec": {"schedule": "x"}});
     let remedy = explained(&hostile, vec![], NOW).remedy("kubectl cronjob", " --context=a").unwrap();
     assert_eq!(remedy.command, "kubectl edit cronjob -n shop 'a; rm -rf /' --context=a");
