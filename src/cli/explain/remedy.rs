@@ -89,9 +89,10 @@ impl Explanation {
             State::Suspended if self.controller == InCharge::NotManaged => takeback(),
             State::Suspended => {
                 // `resume` is of batch/v1 CronJobs.
-                let command = match self.resource == "cronjob" {
-                    true => format!("{program} resume {place} {name}"),
-                    false => format!("kubectl patch {} {place} {name} --type=merge -p {RESUMED}", self.resource),
+                let command = if self.resource == "cronjob" {
+                    format!("{program} resume {place} {name}")
+                } else {
+                    format!("kubectl patch {} {place} {name} --type=merge -p {RESUMED}", self.resource)
                 };
                 Some((format!("It goes on when it is resumed{}.", self.and_then()), command))
             }
