@@ -44,7 +44,7 @@ use crate::dev::view::{Condition, Tone};
 pub use failing::NoSuccess;
 pub(super) use failing::{CLOCKS_DIFFER, LostRuns};
 use held::first_of;
-pub(super) use held::{AS_SOON, Resumed, Resumption, resumed, some_of};
+pub(super) use held::{AS_SOON, Resumed, Resumption, holds_every_run, resumed, some_of};
 pub use in_charge::InCharge;
 pub(super) use jobs::DROPPED;
 pub use read::Facts;

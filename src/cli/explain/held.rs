@@ -98,6 +98,27 @@ pub(in crate::cli) fn resumed(facts: &Facts, local: Zone, now: DateTime<Utc>) ->
     Resumed { held: (!runs).then_some(why), deleted: case.sync.replaced, then, passed_over }
 }
 
+/// The state that keeps each run of a CronJob from starting under the controller of these facts, and its words; `None` if it runs, or only
+/// waits for a running Job. Of a suspended one, what holds it once it is resumed.
+pub(in crate::cli) fn holds_every_run(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Option<(State, String)> {
+    let case = Case::new(facts, local, now);
+    let (state, why) = match case.verdict() {
+        (State::Suspended, _) => case.held_also(State::Suspended)?,
+        verdict => verdict,
+    };
+    let holds = matches!(
+        state,
+        State::UnknownTimeZone
+            | State::UnparseableSchedule
+            | State::BadPolicy
+            | State::Frozen
+            | State::NeverFires
+            | State::Paused
+            | State::BadTemplate
+    );
+    holds.then_some((state, why))
+}
+
 /// Makes it what it is after a resume at `now`, an edit that the object does not show yet.
 fn resume(cron_job: &mut CronJob, now: DateTime<Utc>) {
     cron_job.spec.suspend = false;

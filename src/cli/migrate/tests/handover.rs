@@ -184,6 +184,105 @@ async fn freeze_of_the_namespace_decides_what_a_move_starts() {
     }
 }
 
+/// (a sentence, the suspension, annotations of the CronJob and of its Namespace, `spec` merged in, what is said of the move and of the
+/// second one)
+type Held<'a> = (&'a str, bool, Value, Value, Value, &'a str, &'a str);
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_a_moved_cron_job_from_running_is_said() {
+    let over = "is handed over, and the in-tree controller starts no more of its runs. It does not run: ";
+    let bad = json!({"cronjob-controller.dev/exclude": "garbage"});
+    let freeze = json!({"cronjob-controller.dev/not-before": "2026-11-22T00:00:00Z"});
+    let none = || json!({});
+    let rows: [Held<'_>; 5] = [
+        ("nothing", false, none(), none(), none(), "is handed over: a controller with", "is handed over already.\n"),
+        (
+            "a policy that cannot be read",
+            false,
+            bad.clone(),
+            none(),
+            none(),
+            over,
+            "is handed over already. It does not run: cronjob-controller.dev/exclude",
+        ),
+        (
+            "the same, and suspended",
+            true,
+            bad,
+            none(),
+            none(),
+            "by cronjob-controller.dev/suspend. If it were resumed then, it would not start either. It does not run: ",
+            "would not start either. It does not run: ",
+        ),
+        (
+            "a freeze",
+            false,
+            none(),
+            freeze,
+            none(),
+            "starts no more of its runs. It does not run: its Namespace is frozen until Sun 2026-11-22 00:00:00 +00:00",
+            "is handed over already. It does not run: its Namespace is frozen",
+        ),
+        (
+            "no slot",
+            false,
+            none(),
+            none(),
+            json!({"schedule": "0 0 31 2 *"}),
+            "starts no more of its runs. It never runs: the schedule matches no time in the next five years.",
+            "is handed over already. It never runs",
+        ),
+    ];
+    for (sentence, suspend, own, of_namespace, spec, said, again) in rows {
+        let world = World::new(&[("nightly", own, suspend)]).await;
+        let annotations = json!({"metadata": {"annotations": of_namespace}});
+        try_patch(&world.client, "/api/v1/namespaces/default", &annotations).await.unwrap();
+        try_patch(&world.client, &format!("{CRON_JOBS}/nightly"), &json!({"spec": spec})).await.unwrap();
+        for (dry_run, said) in [(true, said.replace("is handed over", "would be handed over")), (false, said.to_owned())]
+        {
+            let text = world.text(Direction::Handover, &["nightly"], "", dry_run).await;
+            assert!(text.contains(&said), "{sentence}: {text}");
+        }
+        let text = world.text(Direction::Handover, &["nightly"], "", false).await;
+        assert!(text.contains(again), "{sentence}, again: {text}");
+    }
+}
+
+/// The API server of these tests would refuse the zone, and nothing is written.
+#[tokio::test(start_paused = true)]
+async fn cron_job_in_a_zone_that_is_not_known_here_stays_where_it_is() {
+    let refusal = "CronJob default/nightly is not handed over: cronjob-controller does not know its spec.timeZone \"right/UTC\", and \
+                   would never run it.";
+    let already = "CronJob default/nightly is handed over already. It does not run: spec.timeZone \"right/UTC\" is not a time zone.";
+    let back = "CronJob default/nightly would be taken back: the in-tree controller runs it.";
+    let rows = [
+        ("it runs", false, json!({}), Direction::Handover, "failed", refusal),
+        ("suspended", true, json!({}), Direction::Handover, "failed", refusal),
+        ("half handed over", false, json!({MANAGED: "true"}), Direction::Handover, "failed", refusal),
+        ("handed over before", true, json!({MANAGED: "true"}), Direction::Handover, "unchanged", already),
+        ("taken back", true, json!({MANAGED: "true"}), Direction::Takeback, "changed", back),
+    ];
+    for (sentence, suspend, annotations, direction, outcome, said) in rows {
+        let world = World::new(&[("nightly", annotations, suspend)]).await;
+        let mut object = world.get("nightly").await;
+        object["spec"]["timeZone"] = json!("right/UTC");
+        for dry_run in [true, false] {
+            if direction == Direction::Takeback && !dry_run {
+                continue;
+            }
+            let (flags, restrictions) = (ControllerFlags::default(), crate::cli::restrictions::Restrictions::default());
+            let text = object.to_string();
+            let seen = super::super::read::seen([&*text].into_iter(), &[], &flags, &restrictions).0.remove(0);
+            let next = super::super::handover::Next { others: InCharge::InTree, leads: true };
+            let change = super::super::handover::change;
+            let changed = change(&world.client, seen, (direction, dry_run), next, &flags, world.now()).await;
+            let json = serde_json::to_value(&changed).unwrap();
+            assert_eq!((&json["outcome"], &json["message"]), (&json!(outcome), &json!(said)), "{sentence}: {json}");
+            assert_eq!(world.standing("nightly").await.0, suspend, "{sentence}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn move_says_that_namespaces_cannot_be_read() {
     let world = World::new(&[("nightly", json!({}), false)]).await;
