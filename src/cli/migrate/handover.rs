@@ -6,7 +6,7 @@
 //! `--manage=all`, as far as its writes show that flag, and no CronJob in a time zone that this controller does not know. What keeps
 //! the CronJob from running under its new controller is said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apimachinery::clock::Clock;
@@ -36,6 +36,9 @@ use crate::options::PROGRAM;
 
 /// A slot that is due for so long has no controller that starts it.
 const LATE: TimeDelta = TimeDelta::seconds(10);
+
+/// Why nothing is handed to a controller with `--manage=all`.
+const NOBODY: &str = "no controller would run what is handed over";
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,20 +170,28 @@ pub(super) async fn hand_over_with(
     };
     let (mut all, undecoded) = look(&selector).await?;
     let leases: Option<Vec<Lease>> = read_if_allowed(client, LEASES).await.ok();
-    let evidence = |all: &[Seen]| controllers::manages_all(all, leases.as_deref().unwrap_or_default(), now);
-    let manages_all = if selector.is_empty() { evidence(&all) } else { evidence(&look("").await?.0) };
-    if let Some(evidence) = manages_all.as_ref().filter(|_| *direction == Direction::Handover) {
+    let known = leases.as_deref().map(Leases::of);
+    let others = if selector.is_empty() { None } else { Some(look("").await?.0) };
+    let manages_all = managed_by_all(&all, others.as_deref(), known.as_ref(), now);
+    which.choose(&mut all, kind, namespace)?;
+    let all_of = |seen: &Seen| manages_all.get(&*seen.cron_job.name.namespace);
+    let is_handover = *direction == Direction::Handover;
+    if let Some(evidence) =
+        all.first().and_then(all_of).filter(|_| is_handover && all.iter().all(|it| all_of(it).is_some()))
+    {
         let what = "hand CronJobs over".to_owned();
-        let cause = format!(
-            "{evidence}: no controller would run what is handed over. Start {PROGRAM} with --manage=annotated first"
-        );
+        let cause = format!("{evidence}: {NOBODY}. Start {PROGRAM} with --manage=annotated first");
         return Err(WriteError { what, cause }.into());
     }
-    let others = if manages_all.is_some() { InCharge::Own } else { InCharge::InTree };
-    which.choose(&mut all, kind, namespace)?;
-    let known = leases.as_deref().map(Leases::of);
-    let next = if *direction == Direction::Handover { InCharge::HandedOver } else { others };
     let change_one = async |seen: Seen| {
+        let evidence = all_of(&seen);
+        if let Some(evidence) = evidence.filter(|_| is_handover && !seen.handed_over) {
+            let object = Object::of(&seen.cron_job);
+            let message = format!("{object} is not handed over: {evidence}: {NOBODY}.");
+            return Changed::failed(object, message);
+        }
+        let others = if evidence.is_some() { InCharge::Own } else { InCharge::InTree };
+        let next = if is_handover { InCharge::HandedOver } else { others };
         let lease = known.as_ref().map(|leases| lease_at(leases, kind, &seen.cron_job.name.namespace, next));
         let leads = lease.is_none_or(|lease| lease.is_some_and(|lease| !lease.is_expired(now)));
         let next = Next { others, leads };
@@ -199,6 +210,20 @@ pub(super) async fn hand_over_with(
         cron_jobs: changed,
         remarks,
     })
+}
+
+/// The namespaces in which this controller manages all CronJobs, as far as is known, each with what shows that. `read` are the CronJobs
+/// in question, and `others` all, if those are not all.
+fn managed_by_all(
+    read: &[Seen],
+    others: Option<&[Seen]>,
+    leases: Option<&Leases>,
+    now: DateTime<Utc>,
+) -> BTreeMap<String, String> {
+    let (none, all) = (Leases::default(), others.unwrap_or(read));
+    let namespaces: BTreeSet<&str> = read.iter().map(|seen| &*seen.cron_job.name.namespace).collect();
+    let evidence = |namespace: &str| controllers::manages_all(all, leases.unwrap_or(&none), namespace, now);
+    namespaces.into_iter().filter_map(|namespace| Some((namespace.to_owned(), evidence(namespace)?))).collect()
 }
 
 /// The controllers to which CronJobs go.

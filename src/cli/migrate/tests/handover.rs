@@ -238,7 +238,8 @@ async fn what_keeps_a_moved_cron_job_from_running_is_said() {
         let annotations = json!({"metadata": {"annotations": of_namespace}});
         try_patch(&world.client, "/api/v1/namespaces/default", &annotations).await.unwrap();
         try_patch(&world.client, &format!("{CRON_JOBS}/nightly"), &json!({"spec": spec})).await.unwrap();
-        for (dry_run, said) in [(true, said.replace("is handed over", "would be handed over")), (false, said.to_owned())]
+        for (dry_run, said) in
+            [(true, said.replace("is handed over", "would be handed over")), (false, said.to_owned())]
         {
             let text = world.text(Direction::Handover, &["nightly"], "", dry_run).await;
             assert!(text.contains(&said), "{sentence}: {text}");
