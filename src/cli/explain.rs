@@ -255,7 +255,9 @@ impl<'a> Case<'a> {
     pub(crate) fn explain(&self) -> Explanation {
         let (by_schedule, why) = self.verdict();
         let (state, why) = match by_schedule {
-            State::Starting | State::Waiting | State::Blocked => self.by_results(by_schedule, why),
+            State::Starting | State::Waiting | State::Blocked | State::SlotsUnknown => {
+                self.by_results(by_schedule, why)
+            }
             State::RunStuck | State::Paused | State::Missed if self.is_failing() => {
                 (by_schedule, format!("{}. {why}", self.no_success().words(self.now)))
             }
@@ -399,12 +401,16 @@ impl<'a> Case<'a> {
         if cron_job.deleting {
             return (State::BeingDeleted, "It is being deleted: no further run starts.".to_owned());
         }
-        if self.sync.event("UnknownTimeZone").is_some() {
+        let slots_unknown = self.slots_unknown();
+        if self.sync.event("UnknownTimeZone").is_some() && slots_unknown.is_none() {
             let zone = spec.recurrence.time_zone().unwrap_or_default();
             return (State::UnknownTimeZone, format!("It does not run: spec.timeZone {zone:?} is not a time zone."));
         }
         if spec.suspend {
             return (State::Suspended, self.suspended());
+        }
+        if let Some(text) = slots_unknown {
+            return (State::SlotsUnknown, text);
         }
         if self.facts.in_charge == InCharge::NotManaged {
             let text = "No run starts until it is taken back, or a controller runs with --manage=annotated.";
@@ -448,6 +454,14 @@ impl<'a> Case<'a> {
             | Verdict::Open
             | Verdict::NothingDue => self.waiting(),
         }
+    }
+
+    /// That this program does not know the zone of a CronJob of the in-tree controller, which reads other zone files.
+    fn slots_unknown(&self) -> Option<String> {
+        let zone = self.cron_job.spec.recurrence.time_zone()?;
+        let is_unknown = self.cron_job.timing(self.local).time_zone.is_err();
+        (is_unknown && self.facts.in_charge == InCharge::InTree)
+            .then(|| format!("Its slots are not known here, because spec.timeZone {zone:?} is not."))
     }
 
     /// That there is no next run.

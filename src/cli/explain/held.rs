@@ -162,6 +162,7 @@ impl Case<'_> {
         let (state, why) = Case::new(&free, self.local, self.now).verdict();
         let holds = match state {
             State::Waiting | State::Starting | State::Overdue | State::Missed | State::BeingDeleted => false,
+            State::SlotsUnknown => false,
             // A thaw ends the slots because of which it has that state.
             State::Blocked | State::RunStuck | State::NameTaken => stopped == State::Suspended,
             _ => true,
@@ -173,6 +174,9 @@ impl Case<'_> {
         let by = self.cron_job.handover.suspended_by();
         if self.facts.in_charge == InCharge::NotManaged {
             return format!("It is suspended, too ({by}).");
+        }
+        if let Some(why) = self.slots_unknown() {
+            return format!("It does not run: it is suspended ({by}). {why}");
         }
         if let Some((_, why)) = self.held_also(State::Suspended) {
             return format!(

@@ -84,7 +84,7 @@ impl Explanation {
             Some((what, format!("{program} migrate takeback {place} {name}")))
         };
         let (what, command) = of_job.or_else(|| match self.state {
-            State::Waiting | State::Starting | State::BeingDeleted => None,
+            State::Waiting | State::Starting | State::BeingDeleted | State::SlotsUnknown => None,
             State::Suspended if self.controller == InCharge::NotManaged => takeback(),
             State::Suspended => Some((
                 format!("It goes on when it is resumed{}.", self.and_then()),
