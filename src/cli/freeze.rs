@@ -311,7 +311,9 @@ impl Request {
             let first = slots.first().map(|slot| flags.zone.at(unfrozen.due(*slot)));
             Held { name: all.name(&unfrozen), runs: slots.len(), first, idle }
         };
-        let ours = cron_jobs.iter().filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown));
+        let ours = cron_jobs
+            .iter()
+            .filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown | InCharge::NoInstance));
         Frozen {
             namespace: found.name().to_owned(),
             summary: plan.summary.clone(),
@@ -320,7 +322,7 @@ impl Request {
             failed: plan.failed,
             held: if plan.change.is_some() { ours.map(runs).collect() } else { Vec::new() },
             not_held: names(InCharge::InTree),
-            not_known: names(InCharge::Unknown),
+            not_known: [names(InCharge::Unknown), names(InCharge::NoInstance)].concat(),
         }
     }
 }

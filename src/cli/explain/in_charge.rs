@@ -3,9 +3,9 @@
 //! Guarantees: a CronJob that is handed over is this controller's, unless this controller is known to manage all others alone. Of any
 //! other, a held lease of this controller which says that it runs only what is handed over says that it is not its own; else the newest
 //! write to its status says whose it is, unless the object was edited since; then the leases say, and the handover annotation where they
-//! leave it open. A CronJob that the
-//! in-tree controller runs has no policies, because that controller reads none. Where nothing says, or no lease of that controller
-//! is held, that is said. Pure.
+//! leave it open and no lease says that this controller manages all. A CronJob that the
+//! in-tree controller runs has no policies, because that controller reads none. Where nothing says, no lease of that controller
+//! is held, or leases say that no instance works in the namespace, that is said. Pure.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub enum InCharge {
     HandedOver,
     /// None: it is handed over, and this one runs with `--manage=all`.
     NotManaged,
+    /// This one by its last write, or no other, and leases say that no instance of it works in the namespace.
+    NoInstance,
     /// The one in kube-controller-manager.
     InTree,
     /// Nothing says; what is told holds for this one.
@@ -85,16 +87,22 @@ impl InCharge {
         let is_in_tree =
             in_tree_wrote.or_else(|| match (leases.are_held(kind, namespace), leases.manage(kind, namespace)) {
                 ([false, true], _) => Some(true),
+        let is_elsewhere = leases.work_elsewhere(kind, namespace);
                 ([true, false], Some(Manage::All)) => Some(false),
                 // An older version does not say it. With --manage=annotated it does not run one that is half handed over.
+                // Where this controller manages all, the in-tree one is off, for all namespaces.
+                _ if is_elsewhere == Some(Manage::All) => Some(false),
                 ([true, false], None) => (!is_half_handed_over).then_some(false),
                 _ => is_half_handed_over.then_some(true),
             });
         match is_in_tree {
+                // Both read it as their own.
+                (_, Some(Manage::All)) => None,
             Some(true) => Self::InTree,
             Some(false) => Self::Own,
             None => Self::Unknown,
         }
+            Some(false) if is_elsewhere.is_some() => Self::NoInstance,
     }
 
     /// The same where a Lease does not say what its controller manages, and a Warning of that controller since the last run does.
@@ -122,6 +130,7 @@ impl InCharge {
             Self::InTree => "in-tree",
             Self::Unknown => "not known",
         }
+            Self::NoInstance => "no instance",
     }
 
     /// What says that the controller does not run at `now`. `lease` is that of the controller.
@@ -136,7 +145,7 @@ impl InCharge {
 
     /// Whether it is known which controller runs it, and nothing says that the controller does not run at `now`.
     pub fn is_running(self, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> bool {
-        !matches!(self, Self::Unknown | Self::NotManaged) && self.ended(lease, now).is_none()
+        !matches!(self, Self::Unknown | Self::NotManaged | Self::NoInstance) && self.ended(lease, now).is_none()
     }
 
     /// A sentence about who runs it at `now`. `lease` is that of its controller.
@@ -154,6 +163,11 @@ impl InCharge {
             (Self::InTree, None) if cron_job.handover.managed => format!("The in-tree controller runs it: {half}."),
             (Self::InTree, None) => "The in-tree controller runs it.".to_owned(),
             (Self::InTree, Some(ended)) => format!("The in-tree controller ran it, and {ended}."),
+            (Self::NoInstance, _) => format!(
+                "No instance of {PROGRAM} works in namespace {}, as their Leases say, and only the in-tree controller would run it, if \
+                 it is on. What follows holds once an instance does.",
+                cron_job.name.namespace
+            ),
             (Self::Unknown, _) => {
                 let why = if cron_job.handover.managed { format!(": {half}") } else { String::new() };
                 format!("It is not known which controller runs it{why}. What follows holds if {PROGRAM} does.")
