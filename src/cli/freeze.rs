@@ -451,7 +451,7 @@ async fn read_cron_jobs(
         let jobs = by_owner(jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()));
         for raw in cron_jobs {
             let listed = InCharge::of_listed(raw.get(), each, &interner, &leases, flags);
-            let Some((cron_job, in_charge)) = listed else { continue };
+            let Ok((cron_job, in_charge)) = listed else { continue };
             let namespace = cron_job.name.namespace.to_string();
             let jobs = jobs.get(&(namespace.clone(), cron_job.name.name.to_string())).cloned().unwrap_or_default();
             let facts = Facts::of(Arc::new(cron_job), in_charge, jobs);

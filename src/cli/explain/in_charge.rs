@@ -15,7 +15,7 @@ use super::read::Said;
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
-use crate::api::{ControllerKind, Interner, Manage, Object as _};
+use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::cluster::ControllerFlags;
 use crate::cli::migrate::in_tree_wrote;
 use crate::options::PROGRAM;
@@ -52,19 +52,22 @@ impl InCharge {
         found
     }
 
-    /// A CronJob of a list, as its controller reads it, and that controller. `None` if it cannot be decoded.
+    /// A CronJob of a list, as its controller reads it, and that controller.
+    ///
+    /// # Errors
+    /// If it cannot be decoded.
     pub fn of_listed(
         json: &str,
         controller_kind: ControllerKind,
         interner: &Interner,
         leases: &Leases,
         flags: &ControllerFlags,
-    ) -> Option<(CronJob, Self)> {
-        let mut cron_job = CronJob::decode(json, interner).ok()?;
+    ) -> Result<(CronJob, Self), DecodeError> {
+        let mut cron_job = CronJob::decode(json, interner)?;
         // The items of a list do not say their kind.
         cron_job.controller_kind = controller_kind;
         let in_charge = Self::take(&mut cron_job, json, leases, flags);
-        Some((cron_job, in_charge))
+        Ok((cron_job, in_charge))
     }
 
     /// Which controller runs the CronJob. `in_tree_wrote` is what its status says.
@@ -84,25 +87,25 @@ impl InCharge {
         if is_left_to_in_tree {
             return Self::InTree;
         }
+        let is_elsewhere = leases.work_elsewhere(kind, namespace);
         let is_in_tree =
             in_tree_wrote.or_else(|| match (leases.are_held(kind, namespace), leases.manage(kind, namespace)) {
-                ([false, true], _) => Some(true),
-        let is_elsewhere = leases.work_elsewhere(kind, namespace);
-                ([true, false], Some(Manage::All)) => Some(false),
-                // An older version does not say it. With --manage=annotated it does not run one that is half handed over.
                 // Where this controller manages all, the in-tree one is off, for all namespaces.
                 _ if is_elsewhere == Some(Manage::All) => Some(false),
+                ([false, true], _) => Some(true),
+                ([true, false], Some(Manage::All)) => Some(false),
+                // An older version does not say it. With --manage=annotated it does not run one that is half handed over.
                 ([true, false], None) => (!is_half_handed_over).then_some(false),
+                // Both read it as their own.
+                (_, Some(Manage::All)) => None,
                 _ => is_half_handed_over.then_some(true),
             });
         match is_in_tree {
-                // Both read it as their own.
-                (_, Some(Manage::All)) => None,
             Some(true) => Self::InTree,
+            Some(false) if is_elsewhere.is_some() => Self::NoInstance,
             Some(false) => Self::Own,
             None => Self::Unknown,
         }
-            Some(false) if is_elsewhere.is_some() => Self::NoInstance,
     }
 
     /// The same where a Lease does not say what its controller manages, and a Warning of that controller since the last run does.
@@ -127,10 +130,10 @@ impl InCharge {
             Self::Own => PROGRAM,
             Self::HandedOver => "handed over",
             Self::NotManaged => "none",
+            Self::NoInstance => "no instance",
             Self::InTree => "in-tree",
             Self::Unknown => "not known",
         }
-            Self::NoInstance => "no instance",
     }
 
     /// What says that the controller does not run at `now`. `lease` is that of the controller.
@@ -160,14 +163,14 @@ impl InCharge {
             (Self::NotManaged, _) => format!(
                 "No controller runs it: it is handed over ({MANAGED_ANNOTATION}), and {PROGRAM} runs with --manage=all."
             ),
-            (Self::InTree, None) if cron_job.handover.managed => format!("The in-tree controller runs it: {half}."),
-            (Self::InTree, None) => "The in-tree controller runs it.".to_owned(),
-            (Self::InTree, Some(ended)) => format!("The in-tree controller ran it, and {ended}."),
             (Self::NoInstance, _) => format!(
                 "No instance of {PROGRAM} works in namespace {}, as their Leases say, and only the in-tree controller would run it, if \
                  it is on. What follows holds once an instance does.",
                 cron_job.name.namespace
             ),
+            (Self::InTree, None) if cron_job.handover.managed => format!("The in-tree controller runs it: {half}."),
+            (Self::InTree, None) => "The in-tree controller runs it.".to_owned(),
+            (Self::InTree, Some(ended)) => format!("The in-tree controller ran it, and {ended}."),
             (Self::Unknown, _) => {
                 let why = if cron_job.handover.managed { format!(": {half}") } else { String::new() };
                 format!("It is not known which controller runs it{why}. What follows holds if {PROGRAM} does.")
