@@ -263,9 +263,8 @@ impl<'a> Case<'a> {
             }
             _ => (by_schedule, why),
         };
-        let controller = self.facts.in_charge;
+        let (cron_job, controller) = (&self.cron_job, self.facts.in_charge);
         let who = controller.sentence(self.cron_job, self.facts.lease.as_ref(), self.now);
-        let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
         let abandoned = self.facts.lease.as_ref().filter(|lease| lease.is_abandoned(self.now));
         let is_blocked = matches!(by_schedule, State::Blocked | State::RunStuck);

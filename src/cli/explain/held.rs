@@ -161,8 +161,12 @@ impl Case<'_> {
         let free = Facts::of(cron_job, self.facts.in_charge, self.facts.jobs.clone());
         let (state, why) = Case::new(&free, self.local, self.now).verdict();
         let holds = match state {
-            State::Waiting | State::Starting | State::Overdue | State::Missed | State::BeingDeleted => false,
-            State::SlotsUnknown => false,
+            State::Waiting
+            | State::Starting
+            | State::Overdue
+            | State::Missed
+            | State::BeingDeleted
+            | State::SlotsUnknown => false,
             // A thaw ends the slots because of which it has that state.
             State::Blocked | State::RunStuck | State::NameTaken => stopped == State::Suspended,
             _ => true,
