@@ -20,6 +20,7 @@ use crate::cli::output::{named, stretch};
 use crate::cli::restrictions::why;
 use crate::controller::plan::{Skip, Verdict};
 use crate::controller::reconcile::{is_too_late, old_at};
+use crate::options::PROGRAM;
 
 /// Why a run waits for the earlier one.
 pub(super) const FORBIDS: &str = "concurrencyPolicy is Forbid";
@@ -132,6 +133,9 @@ impl Facts {
     pub(in crate::cli) fn without_leader(&self, now: DateTime<Utc>) -> Option<String> {
         match &self.lease {
             _ if self.leases_unread.is_some() => None,
+            _ if self.in_charge == InCharge::NoInstance => {
+                Some(format!("No instance of {PROGRAM} works in its namespace."))
+            }
             None => Some("No Lease shows that a controller runs.".to_owned()),
             Some(_) => self.abandoned(now),
         }
@@ -147,7 +151,8 @@ impl Facts {
 impl Case<'_> {
     /// When a run starts that nothing else holds.
     pub(super) fn at_once(&self) -> &'static str {
-        if self.facts.abandoned(self.now).is_some() { AS_SOON } else { "at once" }
+        let is_alone = self.facts.in_charge == InCharge::NoInstance || self.facts.abandoned(self.now).is_some();
+        if is_alone { AS_SOON } else { "at once" }
     }
 
     /// The state, and its words, that holds a CronJob also once its suspension has ended, or the freeze of its Namespace.

@@ -231,6 +231,18 @@ fn resumption_says_whether_a_controller_runs_that_starts_the_run() {
     }
 }
 
+#[test]
+fn resumption_where_no_instance_works_starts_nothing_at_once() {
+    let leases = [lease("kube-controller-manager", "kcm", "2026-11-22T09:59:59.000000Z")];
+    let lease = Leases::of(&leases).in_tree();
+    let change = json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
+    let facts = Facts { lease, in_charge: InCharge::NoInstance, ..facts(&change, vec![]) };
+    let text = resumption(&facts, Zone::UTC, instant("2026-11-22T10:00:00Z"));
+    let want = "is resumed: the run of Sun 2026-11-22 02:00:00 +00:00, suspended until now, starts as soon as a controller runs. No \
+                instance of cronjob-controller works in its namespace.";
+    assert_eq!(text, want);
+}
+
 #[tokio::test(start_paused = true)]
 async fn handed_over_cron_job_is_suspended_by_its_annotation() {
     let world = World::new().await;

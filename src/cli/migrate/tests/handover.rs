@@ -6,6 +6,7 @@ use kube::Client;
 
 use super::super::handover::{Direction, Request, hand_over_with};
 use super::*;
+use crate::api::Manage;
 use crate::api::manage::Standing;
 use crate::cli::CliError;
 use crate::cli::cluster::{read_text, try_patch};
@@ -13,6 +14,7 @@ use crate::cli::explain::InCharge;
 use crate::cli::explain::tests::post;
 use crate::client;
 use crate::controller::tests::wire::{Fate, Wire};
+use crate::leader_election::Coverage;
 
 pub(super) const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
 pub(super) const MANAGED: &str = "cronjob-controller.dev/managed";
@@ -501,4 +503,60 @@ async fn controller_of_all_is_handed_nothing_that_it_would_not_run() {
         let whose = if manages_all { OWN } else { "the in-tree controller" };
         assert!(text.contains(&format!("CronJob default/over is taken back: {whose} runs it.")), "{sentence}: {text}");
     }
+}
+
+/// An instance of `bank` manages all there, and one of `default` what is handed over.
+#[tokio::test(start_paused = true)]
+async fn each_namespace_moves_by_the_instance_that_works_there() {
+    let world = World::new(&[("nightly", json!({}), false), ("over", json!({MANAGED: "true"}), true)]).await;
+    let bank = "/apis/batch/v1/namespaces/bank/cronjobs";
+    post(
+        &world.client,
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bank"}}),
+    )
+    .await;
+    for name in ["nightly", "over"] {
+        let mut object = world.get(name).await;
+        object["metadata"] = json!({"name": name, "annotations": object["metadata"]["annotations"]});
+        post(&world.client, bank, &object).await;
+    }
+    for (namespace, manage) in [("bank", Manage::All), ("default", Manage::Annotated)] {
+        let annotations = Coverage::new(["cronjob"], &[namespace.to_owned()]).managing(manage).annotations();
+        let renewed = world.now().format("%FT%T%.6fZ").to_string();
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": namespace, "annotations": annotations},
+            "spec": {"holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": renewed},
+        });
+        post(&world.client, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", &lease).await;
+    }
+    let refused = "CronJob bank/nightly is not handed over: cronjob-controller runs with --manage=all, as its Lease kube-system/bank \
+                   says: no controller would run what is handed over.";
+    let rows = [
+        (Direction::Handover, true, refused, "CronJob default/nightly would be handed over: a controller with"),
+        (Direction::Handover, false, refused, "CronJob default/nightly is handed over: a controller with"),
+        (
+            Direction::Takeback,
+            true,
+            "CronJob bank/over would be taken back: cronjob-controller runs it.",
+            "CronJob default/over would be taken back: the in-tree controller runs it.",
+        ),
+    ];
+    for (direction, dry_run, of_bank, of_default) in rows {
+        let request = Request { direction, which: Selection::default(), dry_run };
+        let flags = ControllerFlags::default();
+        let answer = hand_over_with(&world.client, None, &request, &flags, world.now()).await.unwrap();
+        let text = render(&answer, Format::Table).to_string();
+        assert!(text.contains(of_bank) && text.contains(of_default), "{direction:?}: {text}");
+        assert_eq!(answer.is_good(), direction == Direction::Takeback, "{direction:?}: its exit code");
+        let path = format!("{bank}/nightly");
+        let object: Value = serde_json::from_str(&read_text(&world.client, &path).await.unwrap()).unwrap();
+        assert_eq!(object["spec"]["suspend"], false, "{direction:?}: {path}");
+    }
+    let request = Request { direction: Direction::Handover, which: Selection::default(), dry_run: false };
+    let flags = ControllerFlags::default();
+    let error =
+        hand_over_with(&world.client, Some("bank"), &request, &flags, world.now()).await.unwrap_err().to_string();
+    assert!(error.starts_with("hand CronJobs over: cronjob-controller runs with --manage=all"), "{error}");
 }
