@@ -13,13 +13,14 @@ use schedule::Zone;
 use serde::Serialize;
 
 use super::explain::rehearsal::Rehearsal;
-use super::explain::{Explanation, Facts, State};
+use super::explain::{Explanation, Facts, InCharge, State};
 use super::next::cron_jobs::slots_after;
 use super::output::{count, moment, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::policy::{BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES};
 use crate::api::{ControllerRef, ObjectName};
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
+use crate::options::PROGRAM;
 
 /// So many syncs follow one another at one time, at most.
 const SYNCS: usize = 8;
@@ -125,6 +126,9 @@ impl Question<'_> {
 
     /// Why none starts that nothing of the CronJob itself holds.
     fn stopped(&self) -> Option<String> {
+        if self.told.controller == InCharge::NoInstance {
+            return Some(format!("no instance of {PROGRAM} works in its namespace"));
+        }
         if let Some(lease) = &self.told.abandoned_lease {
             return Some(format!("no controller renews its Lease {lease}"));
         }
