@@ -191,16 +191,17 @@ pub fn run(
             report(slots::read(scope, flags, *since, clock), *format, screen)
         }
         Command::List(scope, flags, format) => {
-            let read = list::read(scope, flags, clock, |known, now| list::listing(known, flags.zone, now));
+            let listing = |known: &[_], not_decoded, now| list::listing_of(known, not_decoded, flags.zone, now);
+            let read = list::read(scope, flags, clock, listing);
             let text = wait(read)?.shown(*format, screen);
             Ok(Answer { text, is_good: true })
         }
         Command::Night(scope, flags, zone, format) => {
-            let night = |known: &[_], now| list::night::Night::of(known, flags.zone, *zone, now);
+            let night = |known: &[_], _, now| list::night::Night::of(known, flags.zone, *zone, now);
             report(list::read(scope, flags, clock, night), *format, screen)
         }
         Command::NextHour(scope, flags, zone, format) => {
-            let hour = |known: &[_], now| list::next_hour::NextHour::of(known, flags.zone, *zone, now);
+            let hour = |known: &[_], _, now| list::next_hour::NextHour::of(known, flags.zone, *zone, now);
             report(list::read(scope, flags, clock, hour), *format, screen)
         }
         Command::Watch(scope, flags, format) => {

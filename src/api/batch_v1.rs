@@ -171,8 +171,9 @@ impl CronJob {
     /// The same; `None` if it has none of its own.
     pub fn own_zone(&self, local: Zone) -> Option<Zone> {
         let timing = self.timing(local);
-        let of_schedule = timing.schedule.as_ref().ok().and_then(schedule::Schedule::zone);
-        of_schedule.or_else(|| timing.time_zone.as_ref().ok().copied().flatten())
+        // Beside a zone that is not known, the schedule has one that stands in for it.
+        let own = timing.time_zone.as_ref().ok()?;
+        timing.schedule.as_ref().ok().and_then(schedule::Schedule::zone).or(*own)
     }
 
     fn decode_with(

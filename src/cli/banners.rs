@@ -133,12 +133,16 @@ pub fn outage(since: DateTime<Utc>, why: &str, zone: Zone) -> String {
 
 /// Why no controller is known to run what this one is in charge of, as a sentence; `None` if one holds its Lease.
 fn leader_of(in_charge: InCharge, lease: Option<ControllerLease>, now: DateTime<Utc>) -> Option<String> {
+    if in_charge == InCharge::NoInstance {
+        let why = "as its Leases say; the in-tree controller would run them, if it is on";
+        return Some(format!("No instance of {PROGRAM} works in the namespaces of some CronJobs, {why}"));
+    }
     let Some(lease) = lease.filter(|_| in_charge != InCharge::NotManaged) else {
         let who = match in_charge {
             InCharge::Own | InCharge::HandedOver => PROGRAM,
             InCharge::InTree => IN_TREE,
             // Its state says it.
-            InCharge::NotManaged => return None,
+            InCharge::NotManaged | InCharge::NoInstance => return None,
             InCharge::Unknown => {
                 return Some(
                     "No controller has a Lease: none is running, or it runs without leader election".to_owned(),

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use apimachinery::causes::with_causes;
 use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt as _};
@@ -26,11 +27,13 @@ use super::output;
 use super::restrictions::{Restrictions, unread};
 use crate::api::batch_v1::{CronJob, Job, slots_edited};
 use crate::api::policy::PolicyOptions;
-use crate::api::{ControllerKind, Interner, Object as _, Uid};
+use crate::api::{ControllerKind, DecodeError, Interner, Object as _, Uid};
 use crate::client::{connect_for_person, connect_to_read};
 
 /// How many objects a command changes at the same time.
 const AT_A_TIME: usize = 8;
+/// So many CronJobs that cannot be decoded are named.
+const NAMED: usize = 10;
 /// How far the machine's clock may be from what the server says, in whole seconds, and count as the same.
 pub(crate) const SAME_TIME: TimeDelta = TimeDelta::seconds(2);
 
@@ -156,16 +159,20 @@ pub struct Unread {
     /// Why the leases of controllers could not be read.
     #[serde(rename = "leasesUnread", skip_serializing_if = "Option::is_none")]
     leases: Option<String>,
+    /// The CronJobs that cannot be decoded, each with the reason.
+    #[serde(rename = "notDecoded", skip_serializing_if = "Vec::is_empty")]
+    not_decoded: Vec<String>,
 }
 
 impl Unread {
     /// What these CronJobs lack.
-    pub fn of(known: &[Known]) -> Self {
+    pub fn of(known: &[Known], not_decoded: Vec<String>) -> Self {
         let first = |of: fn(&Known) -> Option<&String>| known.iter().find_map(of).cloned();
         Self {
             namespaces: namespaces_unread(known),
             events: first(|known| known.facts.warnings.as_ref().err()),
             leases: first(|known| known.facts.leases_unread.as_ref()),
+            not_decoded,
         }
     }
 
@@ -176,7 +183,12 @@ impl Unread {
         };
         let namespaces = self.namespaces.as_deref().map(unread);
         let leases = self.leases.as_deref().map(leases_unread);
-        namespaces.into_iter().chain(self.events.as_ref().map(events)).chain(leases).collect()
+        let not_decoded = (!self.not_decoded.is_empty()).then(|| {
+            let number = self.not_decoded.len();
+            let which = output::named(self.not_decoded.iter().cloned(), NAMED, number);
+            format!("{} cannot be decoded here, and left out: {which}", output::count(number, "CronJob"))
+        });
+        namespaces.into_iter().chain(self.events.as_ref().map(events)).chain(leases).chain(not_decoded).collect()
     }
 }
 
@@ -205,6 +217,20 @@ pub async fn read_all(
     name: Option<&str>,
     flags: &ControllerFlags,
 ) -> Result<Vec<Known>, ReadError> {
+    Ok(read_each(client, controller_kind, namespace, name, flags).await?.0)
+}
+
+/// The same, and the CronJobs that cannot be decoded, each with the reason.
+///
+/// # Errors
+/// As [`read_all`].
+pub async fn read_each(
+    client: &Client,
+    controller_kind: ControllerKind,
+    namespace: Option<&str>,
+    name: Option<&str>,
+    flags: &ControllerFlags,
+) -> Result<(Vec<Known>, Vec<String>), ReadError> {
     let interner = Interner::default();
     let selector = name.map(|name| format!("&fieldSelector=metadata.name={name}")).unwrap_or_default();
     let cron_jobs = list(client, &controller_kind.parent.path(namespace), &selector).await?;
@@ -225,7 +251,8 @@ pub async fn read_all(
     let (leases, leases_unread) = leases_or_why(client).await;
     let restrictions = Restrictions::read(client, namespace).await;
     let known = |raw: Box<RawValue>| {
-        let (cron_job, in_charge) = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags)?;
+        let listed = InCharge::of_listed(raw.get(), controller_kind, &interner, &leases, flags);
+        let (cron_job, in_charge) = listed.map_err(|error| undecoded(raw.get(), &error))?;
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
         let in_charge = in_charge.warned(&cron_job, &leases, &warnings);
@@ -238,9 +265,23 @@ pub async fn read_all(
         let edited = slots_edited(raw.get());
         let facts = Facts { lease, leases_unread, namespace_unread, edited, ..Facts::of(cron_job, in_charge, jobs) };
         let facts = facts.with_events(&all, warnings).with_backfills(raw.get());
-        Some(Known { facts, events: all })
+        Ok::<_, String>(Known { facts, events: all })
     };
-    Ok(cron_jobs.into_iter().filter_map(known).collect())
+    let (mut all, mut not_decoded) = (Vec::new(), Vec::new());
+    for raw in cron_jobs {
+        match known(raw) {
+            Ok(known) => all.push(known),
+            Err(text) => not_decoded.push(text),
+        }
+    }
+    Ok((all, not_decoded))
+}
+
+/// The name of a CronJob that cannot be decoded, and the reason.
+pub(super) fn undecoded(json: &str, error: &DecodeError) -> String {
+    let object: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    let part = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
+    format!("{}/{}: {}", part("namespace"), part("name"), with_causes(error))
 }
 
 /// The Jobs by namespace and name of the CronJob that owns them, or would by their name.

@@ -44,7 +44,7 @@ use crate::dev::view::{Condition, Tone};
 pub use failing::NoSuccess;
 pub(super) use failing::{CLOCKS_DIFFER, LostRuns};
 use held::first_of;
-pub(super) use held::{AS_SOON, Resumed, Resumption, resumed, some_of};
+pub(super) use held::{AS_SOON, Resumed, Resumption, holds_every_run, resumed, some_of};
 pub use in_charge::InCharge;
 pub(super) use jobs::DROPPED;
 pub use read::Facts;
@@ -255,15 +255,16 @@ impl<'a> Case<'a> {
     pub(crate) fn explain(&self) -> Explanation {
         let (by_schedule, why) = self.verdict();
         let (state, why) = match by_schedule {
-            State::Starting | State::Waiting | State::Blocked => self.by_results(by_schedule, why),
+            State::Starting | State::Waiting | State::Blocked | State::SlotsUnknown => {
+                self.by_results(by_schedule, why)
+            }
             State::RunStuck | State::Paused | State::Missed if self.is_failing() => {
                 (by_schedule, format!("{}. {why}", self.no_success().words(self.now)))
             }
             _ => (by_schedule, why),
         };
-        let controller = self.facts.in_charge;
+        let (cron_job, controller) = (&self.cron_job, self.facts.in_charge);
         let who = controller.sentence(self.cron_job, self.facts.lease.as_ref(), self.now);
-        let cron_job = &self.cron_job;
         let at = |t: DateTime<Utc>| self.zone.at(t);
         let abandoned = self.facts.lease.as_ref().filter(|lease| lease.is_abandoned(self.now));
         let is_blocked = matches!(by_schedule, State::Blocked | State::RunStuck);
@@ -399,12 +400,16 @@ impl<'a> Case<'a> {
         if cron_job.deleting {
             return (State::BeingDeleted, "It is being deleted: no further run starts.".to_owned());
         }
-        if self.sync.event("UnknownTimeZone").is_some() {
+        let slots_unknown = self.slots_unknown();
+        if self.sync.event("UnknownTimeZone").is_some() && slots_unknown.is_none() {
             let zone = spec.recurrence.time_zone().unwrap_or_default();
             return (State::UnknownTimeZone, format!("It does not run: spec.timeZone {zone:?} is not a time zone."));
         }
         if spec.suspend {
             return (State::Suspended, self.suspended());
+        }
+        if let Some(text) = slots_unknown {
+            return (State::SlotsUnknown, text);
         }
         if self.facts.in_charge == InCharge::NotManaged {
             let text = "No run starts until it is taken back, or a controller runs with --manage=annotated.";
@@ -448,6 +453,14 @@ impl<'a> Case<'a> {
             | Verdict::Open
             | Verdict::NothingDue => self.waiting(),
         }
+    }
+
+    /// That this program does not know the zone of a CronJob of the in-tree controller, which reads other zone files.
+    fn slots_unknown(&self) -> Option<String> {
+        let zone = self.cron_job.spec.recurrence.time_zone()?;
+        let is_unknown = self.cron_job.timing(self.local).time_zone.is_err();
+        (is_unknown && self.facts.in_charge == InCharge::InTree)
+            .then(|| format!("Its slots are not known here, because spec.timeZone {zone:?} is not."))
     }
 
     /// That there is no next run.

@@ -78,7 +78,7 @@ pub(super) async fn find_with(
     flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Result<Findings, CliError> {
-    let known = cluster::read_all(client, scope.controller_kind, namespace, None, flags).await?;
+    let (known, not_decoded) = cluster::read_each(client, scope.controller_kind, namespace, None, flags).await?;
     let mut explanations: Vec<Explanation> = known.iter().map(|known| explain(&known.facts, flags.zone, now)).collect();
     sort(&mut explanations);
     let stopped = explanations.iter().filter(|one| one.state.urgency() == Urgency::Stopped).count();
@@ -89,7 +89,7 @@ pub(super) async fn find_with(
         explanation.read_failure(client, scope.controller_kind).await;
         worst_first.push(explanation);
     }
-    Ok(Findings { cron_jobs: known.len(), stopped, worst_first, unread: Unread::of(&known) })
+    Ok(Findings { cron_jobs: known.len(), stopped, worst_first, unread: Unread::of(&known, not_decoded) })
 }
 
 #[cfg(test)]

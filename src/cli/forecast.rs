@@ -20,6 +20,7 @@ use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::policy::{BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES};
 use crate::api::{ControllerRef, ObjectName};
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
+use crate::options::PROGRAM;
 
 /// So many syncs follow one another at one time, at most.
 const SYNCS: usize = 8;
@@ -141,7 +142,8 @@ pub(crate) fn stopped(facts: &Facts, told: &Explanation) -> Option<String> {
         return Some(format!("no controller renews its Lease {lease}"));
     }
     let is_overdue = matches!(told.by_schedule, State::Overdue | State::Missed);
-    match facts.in_charge {
+    match told.controller {
+        InCharge::NoInstance => return Some(format!("no instance of {PROGRAM} works in its namespace")),
         InCharge::NotManaged => return Some("no controller runs what is handed over".to_owned()),
         InCharge::InTree if told.is_left_alone => {
             return Some("no lease shows that the in-tree controller runs, and it is not handed over".to_owned());

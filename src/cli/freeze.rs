@@ -311,7 +311,9 @@ impl Request {
             let first = slots.first().map(|slot| flags.zone.at(unfrozen.due(*slot)));
             Held { name: all.name(&unfrozen), runs: slots.len(), first, idle }
         };
-        let ours = cron_jobs.iter().filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown));
+        let ours = cron_jobs
+            .iter()
+            .filter(|facts| !matches!(facts.in_charge, InCharge::InTree | InCharge::Unknown | InCharge::NoInstance));
         Frozen {
             namespace: found.name().to_owned(),
             summary: plan.summary.clone(),
@@ -320,7 +322,7 @@ impl Request {
             failed: plan.failed,
             held: if plan.change.is_some() { ours.map(runs).collect() } else { Vec::new() },
             not_held: names(InCharge::InTree),
-            not_known: names(InCharge::Unknown),
+            not_known: [names(InCharge::Unknown), names(InCharge::NoInstance)].concat(),
         }
     }
 }
@@ -449,7 +451,7 @@ async fn read_cron_jobs(
         let jobs = by_owner(jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()));
         for raw in cron_jobs {
             let listed = InCharge::of_listed(raw.get(), each, &interner, &leases, flags);
-            let Some((cron_job, in_charge)) = listed else { continue };
+            let Ok((cron_job, in_charge)) = listed else { continue };
             let namespace = cron_job.name.namespace.to_string();
             let jobs = jobs.get(&(namespace.clone(), cron_job.name.name.to_string())).cloned().unwrap_or_default();
             let facts = Facts::of(Arc::new(cron_job), in_charge, jobs);

@@ -133,6 +133,11 @@ impl Entry {
 
 /// Lists CronJobs as of `now`. `local` is the zone of the controller.
 pub fn listing(known: &[Known], local: Zone, now: DateTime<Utc>) -> Listing {
+    listing_of(known, Vec::new(), local, now)
+}
+
+/// The same, where others cannot be decoded.
+pub fn listing_of(known: &[Known], not_decoded: Vec<String>, local: Zone, now: DateTime<Utc>) -> Listing {
     let entry = |known: &Known| {
         let history = History::new(known, local, now);
         let strip = history.newest(STRIP).iter().map(Judged::letter).collect();
@@ -144,7 +149,7 @@ pub fn listing(known: &[Known], local: Zone, now: DateTime<Utc>) -> Listing {
         let key = |entry: &Entry| entry.state.urgency();
         key(a).cmp(&key(b)).then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
     });
-    let (banners, unread) = (banners_of(&cron_jobs, known, now), Unread::of(known));
+    let (banners, unread) = (banners_of(&cron_jobs, known, now), Unread::of(known, not_decoded));
     Listing { cron_jobs, banners, unread, now }
 }
 
@@ -204,7 +209,7 @@ impl Listing {
 impl Report for Listing {
     fn lines(&self) -> Vec<String> {
         if self.cron_jobs.is_empty() {
-            return vec![NO_CRON_JOBS.to_owned()];
+            return std::iter::once(NO_CRON_JOBS.to_owned()).chain(self.unread.lines()).collect();
         }
         let mut rows = self.rows();
         rows.insert(0, table::COLUMNS.map(str::to_owned));
@@ -214,7 +219,7 @@ impl Report for Listing {
     }
 }
 
-/// Reads the CronJobs, and reports of what is known of them and of the time.
+/// Reads the CronJobs, and reports of what is known of them, of those that cannot be decoded, and of the time.
 ///
 /// # Errors
 /// When the cluster cannot be read.
@@ -222,11 +227,12 @@ pub async fn read<R>(
     scope: &Scope,
     flags: &ControllerFlags,
     clock: &dyn Clock,
-    report: impl FnOnce(&[Known], DateTime<Utc>) -> R,
+    report: impl FnOnce(&[Known], Vec<String>, DateTime<Utc>) -> R,
 ) -> Result<R, CliError> {
     let (client, namespace) = scope.connect().await?;
-    let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
-    Ok(report(&known, cluster::now(&client, clock).await))
+    let place = (scope.controller_kind, namespace.as_deref());
+    let (known, not_decoded) = cluster::read_each(&client, place.0, place.1, None, flags).await?;
+    Ok(report(&known, not_decoded, cluster::now(&client, clock).await))
 }
 
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false. While the cluster
@@ -263,7 +269,7 @@ async fn watch_with(
     loop {
         let began = Instant::now();
         let read = async {
-            let known = cluster::read_all(client, controller_kind, namespace, None, flags).await?;
+            let known = cluster::read_each(client, controller_kind, namespace, None, flags).await?;
             Ok::<_, ReadError>((known, cluster::now(client, clock).await))
         };
         // A server that is stopped keeps its connections, and answers on none.
@@ -289,7 +295,8 @@ async fn watch_with(
             }
         };
         patience = PATIENCE.max(began.elapsed() * 3);
-        let listing = listing(&known, flags.zone, now);
+        let (known, not_decoded) = known;
+        let listing = listing_of(&known, not_decoded, flags.zone, now);
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
         let was_lost = std::mem::take(&mut is_lost);
         if was_lost {

@@ -1,7 +1,8 @@
 //! Suspends a CronJob, and resumes it.
 //!
 //! Guarantees: only the suspension is changed, in one request: `spec.suspend`, or the annotation for it if the CronJob is handed
-//! over. Where `spec.suspend` alone would hand it over and so start its Jobs, both are set. The object is the version that was
+//! over. Where `spec.suspend` alone would hand it over and so start its Jobs, both are set; where no controller may be there to run it
+//! then, nothing is. The object is the version that was
 //! judged. The answer says first which controller runs the CronJob. What is said about the runs that a resumption starts or passes over
 //! is the rehearsal of `explain`.
 
@@ -16,8 +17,10 @@ use super::cluster::{self, ATTEMPTS, CHANGES, ControllerFlags, Scope, WriteError
 use super::explain::read::{Target, read};
 use super::explain::{AS_SOON, Facts, InCharge, MANY, Resumed, Resumption, resumed};
 use super::{Answer, CliError};
+use crate::api::Manage;
 use crate::api::batch_v1::Job;
-use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION, Standing};
+use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use crate::options::PROGRAM;
 use crate::terminal::PlainText;
 
 /// Suspends the CronJob that `target` names, or resumes it.
@@ -55,12 +58,12 @@ pub(super) async fn set_suspended_with(
         let before = facts.standing();
         let wanted = before.with_suspend(suspend);
         if before == wanted {
-            return Ok(answer(&facts, &unchanged(before)));
+            return Ok(answer(&facts, &unchanged(&facts)));
         }
-        if before.is_half_handed_over() && facts.in_charge == InCharge::Own {
+        if let Some(why) = hands_to_nobody(&facts) {
             let text = format!(
-                "is not changed: a controller with --manage=all runs it, and {MANAGED_ANNOTATION} is \"true\", so that spec.suspend \
-                 would hand it over. Remove the annotation first: kubectl -n {namespace} annotate cronjob {} {MANAGED_ANNOTATION}-",
+                "is not changed: {why}, and {MANAGED_ANNOTATION} is \"true\", so that spec.suspend would hand it over. Remove the \
+                 annotation first: kubectl -n {namespace} annotate cronjob {} {MANAGED_ANNOTATION}-",
                 target.name
             );
             return Ok(Answer { is_good: false, ..answer(&facts, &text) });
@@ -73,8 +76,24 @@ pub(super) async fn set_suspended_with(
     Err(WriteError { what, cause: CHANGES.to_owned() }.into())
 }
 
-fn unchanged(standing: Standing) -> String {
+/// Why no controller may be there that would run a half handed-over CronJob once `spec.suspend` had handed it over; `None` of any other.
+fn hands_to_nobody(facts: &Facts) -> Option<String> {
+    let why = match (facts.in_charge, facts.manage) {
+        _ if !facts.standing().is_half_handed_over() => return None,
+        (InCharge::Own, _) => "a controller with --manage=all runs it".to_owned(),
+        (_, Some(Manage::All)) => format!("{PROGRAM} runs with --manage=all"),
+        (InCharge::InTree, _) => return None,
+        _ => "it is not known which controller runs it".to_owned(),
+    };
+    Some(why)
+}
+
+fn unchanged(facts: &Facts) -> String {
+    let standing = facts.standing();
     let handover = standing.handover;
+    if let Some(why) = hands_to_nobody(facts) {
+        return format!("is not suspended: spec.suspend is false, and {why}.");
+    }
     if standing.is_half_handed_over() {
         let annotation =
             if handover.suspend { format!(", and {SUSPEND_ANNOTATION} has no effect") } else { String::new() };

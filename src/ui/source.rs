@@ -356,7 +356,9 @@ impl Source {
                 let said = |leases: &Leases, now| {
                     let lease = leases.controller(*controller_kind, &name.namespace, false);
                     let is_held = leases.are_held(*controller_kind, &name.namespace);
-                    (is_held, lease.map(|lease| (lease.name.clone(), lease.is_expired(now))))
+                    let manage = leases.manage(*controller_kind, &name.namespace);
+                    let elsewhere = leases.work_elsewhere(*controller_kind, &name.namespace);
+                    (is_held, manage, elsewhere, lease.map(|lease| (lease.name.clone(), lease.is_expired(now))))
                 };
                 if said(&found, now) != said(&before, was)
                     || restrictions.of(&name.namespace) != restricted.of(&name.namespace)

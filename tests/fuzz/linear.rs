@@ -72,6 +72,7 @@ pub fn reports(input: &[u8]) {
         warnings: Ok(events.clone()),
         told: Vec::new(),
         lease: None,
+        manage: None,
         leases_unread: None,
         namespace_unread: None,
         edited: SlotsEdited::default(),

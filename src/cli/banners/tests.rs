@@ -107,8 +107,10 @@ fn controller_without_its_lease_is_named_whatever_is_overdue() {
         "No controller has renewed the Lease kube-system/cronjob-controller since Sun 2026-11-22 08:00:00 +00:00.";
     let absent = "No controller has a Lease: none is running, or it runs without leader election.";
     let kcm = "kube-controller-manager has no Lease: it is not running, or runs without leader election.";
+    let unserved = "No instance of cronjob-controller works in the namespaces of some CronJobs, as its Leases say; the in-tree \
+                    controller would run them, if it is on.";
     let own = InCharge::Own;
-    let rows: [Case<'_>; 8] = [
+    let rows: [Case<'_>; 9] = [
         ("held", Some(vec![lease(PROGRAM, fresh)]), own, &[Waiting, Overdue], &[]),
         (
             "run out",
@@ -147,6 +149,13 @@ fn controller_without_its_lease_is_named_whatever_is_overdue() {
             &[format!("{kcm} This concerns 1 CronJob; none is overdue yet.")],
         ),
         ("not known", None, InCharge::Unknown, &[Overdue], &[]),
+        (
+            "no instance, and kube-controller-manager runs",
+            Some(vec![lease(IN_TREE, fresh)]),
+            InCharge::NoInstance,
+            &[Waiting],
+            &[format!("{unserved} This concerns 1 CronJob; none is overdue yet.")],
+        ),
     ];
     for (case, leases, in_charge, states, want) in rows {
         // A controller that is gone explains it.

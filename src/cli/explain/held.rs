@@ -20,6 +20,7 @@ use crate::cli::output::{named, stretch};
 use crate::cli::restrictions::why;
 use crate::controller::plan::{Skip, Verdict};
 use crate::controller::reconcile::{is_too_late, old_at};
+use crate::options::PROGRAM;
 
 /// Why a run waits for the earlier one.
 pub(super) const FORBIDS: &str = "concurrencyPolicy is Forbid";
@@ -98,6 +99,27 @@ pub(in crate::cli) fn resumed(facts: &Facts, local: Zone, now: DateTime<Utc>) ->
     Resumed { held: (!runs).then_some(why), deleted: case.sync.replaced, then, passed_over }
 }
 
+/// The state that keeps each run of a CronJob from starting under the controller of these facts, and its words; `None` if it runs, or only
+/// waits for a running Job. Of a suspended one, what holds it once it is resumed.
+pub(in crate::cli) fn holds_every_run(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Option<(State, String)> {
+    let case = Case::new(facts, local, now);
+    let (state, why) = match case.verdict() {
+        (State::Suspended, _) => case.held_also(State::Suspended)?,
+        verdict => verdict,
+    };
+    let holds = matches!(
+        state,
+        State::UnknownTimeZone
+            | State::UnparseableSchedule
+            | State::BadPolicy
+            | State::Frozen
+            | State::NeverFires
+            | State::Paused
+            | State::BadTemplate
+    );
+    holds.then_some((state, why))
+}
+
 /// Makes it what it is after a resume at `now`, an edit that the object does not show yet.
 fn resume(cron_job: &mut CronJob, now: DateTime<Utc>) {
     cron_job.spec.suspend = false;
@@ -111,6 +133,9 @@ impl Facts {
     pub(in crate::cli) fn without_leader(&self, now: DateTime<Utc>) -> Option<String> {
         match &self.lease {
             _ if self.leases_unread.is_some() => None,
+            _ if self.in_charge == InCharge::NoInstance => {
+                Some(format!("No instance of {PROGRAM} works in its namespace."))
+            }
             None => Some("No Lease shows that a controller runs.".to_owned()),
             Some(_) => self.abandoned(now),
         }
@@ -126,7 +151,8 @@ impl Facts {
 impl Case<'_> {
     /// When a run starts that nothing else holds.
     pub(super) fn at_once(&self) -> &'static str {
-        if self.facts.abandoned(self.now).is_some() { AS_SOON } else { "at once" }
+        let is_alone = self.facts.in_charge == InCharge::NoInstance || self.facts.abandoned(self.now).is_some();
+        if is_alone { AS_SOON } else { "at once" }
     }
 
     /// The state, and its words, that holds a CronJob also once its suspension has ended, or the freeze of its Namespace.
@@ -140,7 +166,12 @@ impl Case<'_> {
         let free = Facts::of(cron_job, self.facts.in_charge, self.facts.jobs.clone());
         let (state, why) = Case::new(&free, self.local, self.now).verdict();
         let holds = match state {
-            State::Waiting | State::Starting | State::Overdue | State::Missed | State::BeingDeleted => false,
+            State::Waiting
+            | State::Starting
+            | State::Overdue
+            | State::Missed
+            | State::BeingDeleted
+            | State::SlotsUnknown => false,
             // A thaw ends the slots because of which it has that state.
             State::Blocked | State::RunStuck | State::NameTaken => stopped == State::Suspended,
             _ => true,
@@ -152,6 +183,9 @@ impl Case<'_> {
         let by = self.cron_job.handover.suspended_by();
         if self.facts.in_charge == InCharge::NotManaged {
             return format!("It is suspended, too ({by}).");
+        }
+        if let Some(why) = self.slots_unknown() {
+            return format!("It does not run: it is suspended ({by}). {why}");
         }
         if let Some((_, why)) = self.held_also(State::Suspended) {
             return format!(

@@ -3,9 +3,9 @@
 //! Guarantees: a CronJob that is handed over is this controller's, unless this controller is known to manage all others alone. Of any
 //! other, a held lease of this controller which says that it runs only what is handed over says that it is not its own; else the newest
 //! write to its status says whose it is, unless the object was edited since; then the leases say, and the handover annotation where they
-//! leave it open. A CronJob that the
-//! in-tree controller runs has no policies, because that controller reads none. Where nothing says, or no lease of that controller
-//! is held, that is said. Pure.
+//! leave it open and no lease says that this controller manages all. A CronJob that the
+//! in-tree controller runs has no policies, because that controller reads none. Where nothing says, no lease of that controller
+//! is held, or leases say that no instance works in the namespace, that is said. Pure.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use super::read::Said;
 use crate::api::batch_v1::CronJob;
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::api::policy::PolicyOptions;
-use crate::api::{ControllerKind, Interner, Manage, Object as _};
+use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::cluster::ControllerFlags;
 use crate::cli::migrate::in_tree_wrote;
 use crate::options::PROGRAM;
@@ -30,6 +30,8 @@ pub enum InCharge {
     HandedOver,
     /// None: it is handed over, and this one runs with `--manage=all`.
     NotManaged,
+    /// This one by its last write, or no other, and leases say that no instance of it works in the namespace.
+    NoInstance,
     /// The one in kube-controller-manager.
     InTree,
     /// Nothing says; what is told holds for this one.
@@ -50,19 +52,22 @@ impl InCharge {
         found
     }
 
-    /// A CronJob of a list, as its controller reads it, and that controller. `None` if it cannot be decoded.
+    /// A CronJob of a list, as its controller reads it, and that controller.
+    ///
+    /// # Errors
+    /// If it cannot be decoded.
     pub fn of_listed(
         json: &str,
         controller_kind: ControllerKind,
         interner: &Interner,
         leases: &Leases,
         flags: &ControllerFlags,
-    ) -> Option<(CronJob, Self)> {
-        let mut cron_job = CronJob::decode(json, interner).ok()?;
+    ) -> Result<(CronJob, Self), DecodeError> {
+        let mut cron_job = CronJob::decode(json, interner)?;
         // The items of a list do not say their kind.
         cron_job.controller_kind = controller_kind;
         let in_charge = Self::take(&mut cron_job, json, leases, flags);
-        Some((cron_job, in_charge))
+        Ok((cron_job, in_charge))
     }
 
     /// Which controller runs the CronJob. `in_tree_wrote` is what its status says.
@@ -82,16 +87,22 @@ impl InCharge {
         if is_left_to_in_tree {
             return Self::InTree;
         }
+        let is_elsewhere = leases.work_elsewhere(kind, namespace);
         let is_in_tree =
             in_tree_wrote.or_else(|| match (leases.are_held(kind, namespace), leases.manage(kind, namespace)) {
+                // Where this controller manages all, the in-tree one is off, for all namespaces.
+                _ if is_elsewhere == Some(Manage::All) => Some(false),
                 ([false, true], _) => Some(true),
                 ([true, false], Some(Manage::All)) => Some(false),
                 // An older version does not say it. With --manage=annotated it does not run one that is half handed over.
                 ([true, false], None) => (!is_half_handed_over).then_some(false),
+                // Both read it as their own.
+                (_, Some(Manage::All)) => None,
                 _ => is_half_handed_over.then_some(true),
             });
         match is_in_tree {
             Some(true) => Self::InTree,
+            Some(false) if is_elsewhere.is_some() => Self::NoInstance,
             Some(false) => Self::Own,
             None => Self::Unknown,
         }
@@ -119,6 +130,7 @@ impl InCharge {
             Self::Own => PROGRAM,
             Self::HandedOver => "handed over",
             Self::NotManaged => "none",
+            Self::NoInstance => "no instance",
             Self::InTree => "in-tree",
             Self::Unknown => "not known",
         }
@@ -136,7 +148,7 @@ impl InCharge {
 
     /// Whether it is known which controller runs it, and nothing says that the controller does not run at `now`.
     pub fn is_running(self, lease: Option<&ControllerLease>, now: DateTime<Utc>) -> bool {
-        !matches!(self, Self::Unknown | Self::NotManaged) && self.ended(lease, now).is_none()
+        !matches!(self, Self::Unknown | Self::NotManaged | Self::NoInstance) && self.ended(lease, now).is_none()
     }
 
     /// A sentence about who runs it at `now`. `lease` is that of its controller.
@@ -150,6 +162,11 @@ impl InCharge {
             (Self::HandedOver, Some(ended)) => format!("It is handed over to {PROGRAM}, and {ended}."),
             (Self::NotManaged, _) => format!(
                 "No controller runs it: it is handed over ({MANAGED_ANNOTATION}), and {PROGRAM} runs with --manage=all."
+            ),
+            (Self::NoInstance, _) => format!(
+                "No instance of {PROGRAM} works in namespace {}, as their Leases say, and only the in-tree controller would run it, if \
+                 it is on. What follows holds once an instance does.",
+                cron_job.name.namespace
             ),
             (Self::InTree, None) if cron_job.handover.managed => format!("The in-tree controller runs it: {half}."),
             (Self::InTree, None) => "The in-tree controller runs it.".to_owned(),

@@ -73,6 +73,21 @@ impl Leases {
         self.own_with_coverage(controller_kind, namespace)?.1.as_ref()?.manage()
     }
 
+    /// The `--manage` of an instance that holds its lease in other namespaces, where no instance works in this one; of several, that
+    /// which manages all. `None` if one does, or may do so, or none says its namespaces and `--manage`.
+    pub fn work_elsewhere(&self, controller_kind: ControllerKind, namespace: &str) -> Option<Manage> {
+        if self.own(controller_kind, namespace).is_some() {
+            return None;
+        }
+        let all = self.own.iter().map(|(lease, _)| lease).chain(&self.in_tree);
+        let newest = all.filter_map(|lease| lease.record.renew_time).max();
+        let is_held = |lease: &ControllerLease| newest.is_none_or(|newest| !lease.is_expired(newest));
+        let said = self.own.iter().filter(|(lease, _)| is_held(lease)).filter_map(|(_, coverage)| coverage.as_ref());
+        let manages = said.filter(|coverage| coverage.runs(controller_kind.name)).filter_map(Coverage::manage);
+        let manages: Vec<Manage> = manages.collect();
+        manages.iter().copied().find(|manage| *manage == Manage::All).or(manages.first().copied())
+    }
+
     /// The lease of kube-controller-manager.
     pub fn in_tree(&self) -> Option<ControllerLease> {
         self.in_tree.clone()

@@ -25,7 +25,7 @@ use super::lease::{ControllerLease, Leases};
 use super::{Explanation, Shell, Urgency, cluster_flags, explain};
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job, SlotsEdited, slots_edited};
 use crate::api::manage::Standing;
-use crate::api::{ControllerKind, DecodeError, Interner, Object as _};
+use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cache::{PAGE_SIZE, page_size};
 use crate::cli::CliError;
 use crate::cli::backfill::covered;
@@ -59,6 +59,8 @@ pub struct Facts {
     pub backfilled: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     /// The lease of its controller; `None` if there is none or it could not be read.
     pub lease: Option<ControllerLease>,
+    /// The `--manage` of the instance of this controller that works in its namespace, if its lease says it.
+    pub manage: Option<Manage>,
     /// Why the leases could not be read.
     pub leases_unread: Option<String>,
     /// Why its Namespace could not be read; what that says is part of the CronJob otherwise.
@@ -79,6 +81,7 @@ impl Facts {
             may_lack_events: false,
             backfilled: Vec::new(),
             lease: None,
+            manage: None,
             leases_unread: None,
             namespace_unread: None,
             edited: SlotsEdited::default(),
@@ -393,7 +396,9 @@ pub async fn read(
     let cron_job = Arc::new(restrictions.restricted(cron_job, in_charge));
     let namespace_unread = restrictions.unread;
     let edited = slots_edited(&text);
-    let facts = Facts { lease, leases_unread, namespace_unread, edited, ..Facts::of(cron_job, in_charge, jobs) };
+    let manage = leases.manage(controller_kind, namespace);
+    let facts =
+        Facts { lease, manage, leases_unread, namespace_unread, edited, ..Facts::of(cron_job, in_charge, jobs) };
     Ok(facts.with_events(&all, warnings).with_backfills(&text))
 }
 

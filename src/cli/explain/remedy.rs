@@ -85,7 +85,7 @@ impl Explanation {
             Some((what, format!("{program} migrate takeback {place} {name}")))
         };
         let (what, command) = of_job.or_else(|| match self.state {
-            State::Waiting | State::Starting | State::BeingDeleted => None,
+            State::Waiting | State::Starting | State::BeingDeleted | State::SlotsUnknown => None,
             State::Suspended if self.controller == InCharge::NotManaged => takeback(),
             State::Suspended => {
                 // `resume` is of batch/v1 CronJobs.

@@ -15,6 +15,8 @@ pub enum State {
     Frozen,
     /// `spec.timeZone` is not a known zone.
     UnknownTimeZone,
+    /// The same, and the in-tree controller, which may know it, runs the CronJob.
+    SlotsUnknown,
     /// `spec.suspend` is true, or the annotation in its place.
     Suspended,
     /// It is handed over, and the controller manages all CronJobs but those.
@@ -81,7 +83,7 @@ impl State {
             Self::Blocked | Self::RunStuck => Urgency::Blocked,
             Self::Failing | Self::NeverEnds => Urgency::Failed,
             Self::PilesUp => Urgency::Growing,
-            Self::Starting | Self::Waiting => Urgency::Fine,
+            Self::Starting | Self::Waiting | Self::SlotsUnknown => Urgency::Fine,
             Self::Suspended | Self::BeingDeleted | Self::Frozen => Urgency::Stopped,
             Self::UnknownTimeZone
             | Self::UnparseableSchedule
@@ -100,6 +102,7 @@ impl State {
             Self::BeingDeleted => "being deleted",
             Self::Frozen => "frozen",
             Self::UnknownTimeZone => "unknown time zone",
+            Self::SlotsUnknown => "slots not known",
             Self::Suspended => "suspended",
             Self::NoController => "no controller",
             Self::UnparseableSchedule => "bad schedule",

@@ -535,6 +535,30 @@ fn reason_that_prevents_every_run_comes_first() {
     check(rows);
 }
 
+/// The API server has accepted the zone, and its in-tree controller reads the same files.
+#[test]
+fn zone_that_is_not_known_here_says_nothing_of_a_cron_job_of_the_in_tree_controller() {
+    let unknown = "Its slots are not known here, because spec.timeZone \"right/UTC\" is not.";
+    let here = "It does not run: spec.timeZone \"right/UTC\" is not a time zone.";
+    let suspended = format!("It does not run: it is suspended (spec.suspend). {unknown}");
+    let failed = || vec![job("2026-11-22T02:00:00Z", "cj", Some("Failed"))];
+    let rows = [
+        ("in-tree", InCharge::InTree, false, vec![], State::SlotsUnknown, unknown),
+        ("in-tree, and it failed", InCharge::InTree, false, failed(), State::Failing, unknown),
+        ("in-tree, suspended", InCharge::InTree, true, vec![], State::Suspended, &suspended),
+        ("this one", InCharge::Own, false, vec![], State::UnknownTimeZone, here),
+        ("handed over", InCharge::HandedOver, false, vec![], State::UnknownTimeZone, here),
+        ("not known", InCharge::Unknown, false, vec![], State::UnknownTimeZone, here),
+    ];
+    for (sentence, in_charge, suspend, jobs, state, why) in rows {
+        let change = json!({"spec": {"timeZone": "right/UTC", "suspend": suspend}});
+        let told = explain(&Facts { in_charge, ..facts(&change, jobs) }, Zone::UTC, instant(NOW));
+        assert_eq!(told.state, state, "{sentence}");
+        assert!(told.why.ends_with(why), "{sentence}: {}", told.why);
+        assert_eq!((told.next_run.is_some(), told.time_zone), (false, None), "{sentence}");
+    }
+}
+
 #[test]
 fn due_run_that_does_not_start_has_a_reason() {
     let (thursday, today) = ("2026-11-19T02:00:00Z", "2026-11-22T02:00:00Z");

@@ -169,6 +169,8 @@ fn slots_are_held_as_reconcile_decides_by_the_durations_known() {
 fn nothing_starts_without_a_controller() {
     let ahead = ahead(&known(&json!({}), &[]), 5, |told| told.abandoned_lease = Some("kube-system/x".to_owned()));
     assert_eq!(words(&ahead), ["10:05 Wait - no controller renews its Lease kube-system/x"]);
+    let ahead = self::ahead(&known(&json!({}), &[]), 5, |told| told.controller = InCharge::NoInstance);
+    assert_eq!(words(&ahead), ["10:05 Wait - no instance of cronjob-controller works in its namespace"]);
 }
 
 #[test]

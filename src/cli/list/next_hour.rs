@@ -12,7 +12,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 use crate::cli::cluster::Known;
-use crate::cli::explain::{Urgency, explain};
+use crate::cli::explain::{State, Urgency, explain};
 use crate::cli::forecast::{Ahead, Question, Will};
 use crate::cli::output::{Report, count, named};
 use crate::cli::restrictions::unread;
@@ -42,6 +42,8 @@ pub(crate) struct NextHour {
     unknown: usize,
     /// How many CronJobs do not run now, by their state.
     stopped: BTreeMap<&'static str, usize>,
+    /// Of how many the slots are not known, because the in-tree controller runs them in a zone that is not known here.
+    slots_unknown: usize,
     /// The minutes in which a slot is due.
     minutes: Vec<Minute>,
     /// Why what their Namespaces say is not known.
@@ -95,7 +97,7 @@ impl NextHour {
     ) -> Self {
         let until = now + TimeDelta::hours(1);
         let mut minutes: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
-        let (mut cron_jobs, mut stopped, mut namespaces_unread) = (0, BTreeMap::new(), None);
+        let (mut cron_jobs, mut slots_unknown, mut stopped, mut namespaces_unread) = (0, 0, BTreeMap::new(), None);
         for known in known {
             let known: &Known = known.borrow();
             let facts = &known.facts;
@@ -104,6 +106,7 @@ impl NextHour {
             let question = Question { facts, told: &told, local, zone, now, until, most: MINUTES };
             let runs = question.answer();
             cron_jobs += usize::from(!runs.is_empty());
+            slots_unknown += usize::from(told.by_schedule == State::SlotsUnknown);
             if matches!(told.by_schedule.urgency(), Urgency::Stopped | Urgency::Stuck) {
                 *stopped.entry(told.by_schedule.label()).or_default() += 1;
             }
@@ -123,6 +126,7 @@ impl NextHour {
             held: minutes.iter().map(|minute| minute.held).sum(),
             unknown: minutes.iter().map(|minute| minute.unknown).sum(),
             stopped,
+            slots_unknown,
             minutes,
             namespaces_unread,
         }
@@ -240,6 +244,10 @@ impl Report for NextHour {
         if !self.stopped.is_empty() {
             let stopped: Vec<String> = self.stopped.iter().map(|(state, number)| format!("{number} {state}")).collect();
             lines.push(format!("Not running now: {}.", stopped.join(", ")));
+        }
+        if self.slots_unknown > 0 {
+            let number = count(self.slots_unknown, "CronJob");
+            lines.push(format!("The slots of {number} are not known here: spec.timeZone is not."));
         }
         if !self.minutes.is_empty() {
             lines.push(String::new());

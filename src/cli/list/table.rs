@@ -15,14 +15,17 @@ pub(super) const COLUMNS: [&str; 9] =
     ["CRONJOB", "CONTROLLER", "STATE", "NEXT", "LAST", "LATE", "BLOCKED BY", "SINCE", "RUNS"];
 /// The places of some of them.
 const NAME: usize = 0;
+/// Where CronJobs have several controllers and there is no column for them, it has lines of its own, too.
+const CONTROLLER: usize = 1;
 const LAST: usize = 4;
 /// What blocks it, or its freeze.
 const BLOCKED_BY: usize = 6;
 /// On a terminal it has lines of its own, below the row. Without a column for it, so does a freeze.
 const SINCE: usize = 7;
 const RUNS: usize = 8;
-/// What is left out on a terminal that is too narrow, in this order: the controller, what blocks, and how late.
-const LEFT_OUT: [usize; 3] = [1, BLOCKED_BY, 5];
+/// What is left out on a terminal that is too narrow, in this order: the controller if all have the same, what blocks, how late, and the
+/// controller.
+const LEFT_OUT: [usize; 4] = [CONTROLLER, BLOCKED_BY, 5, CONTROLLER];
 /// So many slots of a strip are enough, if there is no place for more.
 const SHORT_STRIP: usize = 10;
 /// What the letters of a strip mean.
@@ -44,9 +47,14 @@ pub(super) fn on_screen(
     let tones = std::iter::once(None).chain(urgencies.iter().rev().copied().map(Some));
     let rows = rows.into_iter().map(|row| row.map(|cell| plain(&cell))).collect::<Vec<_>>();
     let shown = shown(&rows, screen.width);
-    let told = |row: &Row| match &*row[SINCE] {
-        "-" if !shown.contains(&BLOCKED_BY) => below(&row[BLOCKED_BY], screen.width),
-        since => below(since, screen.width),
+    let names_each = have_several(&rows) && !shown.contains(&CONTROLLER);
+    let told = |row: &Row| {
+        let controller = names_each.then(|| format!("  controller: {}", row[CONTROLLER]));
+        let rest = match &*row[SINCE] {
+            "-" if !shown.contains(&BLOCKED_BY) => below(&row[BLOCKED_BY], screen.width),
+            since => below(since, screen.width),
+        };
+        controller.into_iter().chain(rest).collect()
     };
     let since: Vec<Vec<String>> = rows.iter().rev().map(told).collect();
     let since = std::iter::once(Vec::new()).chain(since);
@@ -86,14 +94,20 @@ fn tone(urgency: Option<Urgency>) -> Option<&'static str> {
 
 /// The columns for which there is place.
 fn shown(rows: &[Row], most: usize) -> Vec<usize> {
+    let first = usize::from(have_several(rows));
     let rows: Vec<Row> = rows.iter().cloned().chain([COLUMNS.map(str::to_owned)]).map(without_end).collect();
     let mut shown: Vec<usize> = (0..COLUMNS.len()).filter(|column| *column != SINCE).collect();
-    for left_out in LEFT_OUT {
+    for left_out in LEFT_OUT.into_iter().skip(first) {
         if width(&rows, &shown) > most {
             shown.retain(|column| *column != left_out);
         }
     }
     shown
+}
+
+/// Whether not all CronJobs have the same controller.
+fn have_several(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row[CONTROLLER] != rows[0][CONTROLLER])
 }
 
 /// Without how the last run ended, which is in the strip.

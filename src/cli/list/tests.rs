@@ -193,6 +193,42 @@ fn table_on_a_terminal_fits_it_and_has_the_worst_last() {
 }
 
 #[test]
+fn controller_is_named_at_each_width_where_there_are_several() {
+    let mut all = all();
+    all[1].facts.in_charge = InCharge::InTree;
+    all[2].facts.in_charge = InCharge::Own;
+    let listing = listing(&all, Zone::UTC, instant(NOW));
+    for width in [60, 80, 100, 120, 200] {
+        let text = listing.shown(Format::Table, Some(Screen { width, colour: false })).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+        for word in ["in-tree", "cronjob-controller", "not known"] {
+            assert!(text.contains(word), "{width}, {word}: {text}");
+        }
+        let is_column = text.lines().next().unwrap().contains("CONTROLLER");
+        assert_eq!(text.matches("\n  controller: ").count(), if is_column { 0 } else { all.len() }, "{width}: {text}");
+    }
+}
+
+/// `spec.suspend` has another type.
+#[tokio::test(start_paused = true)]
+async fn cron_jobs_that_cannot_be_decoded_are_counted_and_named() {
+    let wrong = json!({"metadata": {"name": "wrong", "namespace": "shop"}, "spec": {"suspend": "no"}}).to_string();
+    let leases = crate::cli::explain::lease::Leases::default();
+    let interner = crate::api::Interner::default();
+    let flags = ControllerFlags::default();
+    let decoded = InCharge::of_listed(&wrong, ControllerKind::CronJob, &interner, &leases, &flags);
+    let text = cluster::undecoded(&wrong, &decoded.unwrap_err());
+    assert!(text.starts_with("shop/wrong: "), "{text}");
+    for known in [&all()[..], &[]] {
+        let listing = listing_of(known, vec![text.clone()], Zone::UTC, instant(NOW));
+        let want = format!("1 CronJob cannot be decoded here, and left out: {text}");
+        assert!(listing.lines().contains(&want), "{:?}", listing.lines());
+        let json: Value = serde_json::from_str(&render(&listing, Format::Json)).unwrap();
+        assert_eq!(json["notDecoded"], json!([text]));
+    }
+}
+
+#[test]
 fn words_of_an_object_have_no_effect_on_the_terminal() {
     let mut known = known("nightly", json!({}), &[]);
     known.facts.cron_job = cron_job(&json!({"metadata": {"name": "a\u{1b}[2Jb\nc"}}));

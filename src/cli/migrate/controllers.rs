@@ -93,19 +93,19 @@ impl Write {
     }
 }
 
-/// What shows that this controller works on CronJobs that are not handed over: its Lease. That of an older version does not say it;
-/// then its newest write to one since the process that runs has acquired the Lease. Where no Lease says when that was, a write of
-/// the last hour.
-pub(super) fn manages_all(cron_jobs: &[Seen], leases: &[Lease], now: DateTime<Utc>) -> Option<String> {
-    let leases = Leases::of(leases);
-    let instances = leases.instances(now).into_iter();
-    let instances = instances.filter(|(_, coverage)| coverage.runs(ControllerKind::CronJob.name));
-    let said: Vec<_> = instances.filter_map(|(lease, coverage)| Some((lease, coverage.manage()?))).collect();
-    if let Some((lease, _)) = said.iter().find(|(_, manage)| *manage == Manage::All) {
-        return Some(format!("{PROGRAM} runs with --manage=all, as its Lease {} says", lease.name));
-    }
-    if !said.is_empty() {
-        return None;
+/// What shows that this controller works on the CronJobs of a namespace that are not handed over, and that no instance of it runs those
+/// that are: the Leases. That of an older version does not say it; then its newest write to one since the process that runs has acquired
+/// the Lease. Where no Lease says when that was, a write of the last hour.
+pub(super) fn manages_all(cron_jobs: &[Seen], leases: &Leases, namespace: &str, now: DateTime<Utc>) -> Option<String> {
+    let said = |namespace: &str| {
+        let instances = leases.instances(now).into_iter();
+        let instances = instances.filter(|(_, it)| it.includes(ControllerKind::CronJob.name, namespace));
+        instances.filter_map(|(lease, coverage)| Some((lease, coverage.manage()?))).collect::<Vec<_>>()
+    };
+    let said_here = said(namespace);
+    if let Some((lease, _)) = said_here.first() {
+        let is_all = said_here.iter().all(|(_, manage)| *manage == Manage::All);
+        return is_all.then(|| format!("{PROGRAM} runs with --manage=all, as its Lease {} says", lease.name));
     }
     let since = |seen: &Seen| {
         let lease = leases.controller(ControllerKind::CronJob, &seen.cron_job.name.namespace, true);
@@ -113,6 +113,8 @@ pub(super) fn manages_all(cron_jobs: &[Seen], leases: &[Lease], now: DateTime<Ut
         acquired.map_or(now - RECENT, |acquired| acquired + SKEW)
     };
     let of_own = cron_jobs.iter().filter(|seen| seen.is_own && !seen.handed_over);
+    // Where a Lease says it, an instance of that version has written.
+    let of_own = of_own.filter(|seen| said(&seen.cron_job.name.namespace).is_empty());
     let writes = of_own.filter_map(|seen| Some((seen.writers.own.as_ref()?, seen)));
     let (write, seen) = writes.filter(|(write, seen)| write.time >= since(seen)).max_by_key(|(write, _)| *write)?;
     Some(format!(

@@ -3,9 +3,10 @@
 //! Guarantees: for each CronJob one write changes the annotations and `spec.suspend` together, so that exactly one controller runs
 //! it at every moment. A suspended CronJob stays suspended, and one that runs goes on. The in-tree controller gets none with the time of
 //! a next run that it would not keep. Nothing is handed to a controller with
-//! `--manage=all`, as far as its writes show that flag.
+//! `--manage=all`, as far as its writes show that flag, and no CronJob in a time zone that this controller does not know. What keeps
+//! the CronJob from running under its new controller is said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apimachinery::clock::Clock;
@@ -24,16 +25,20 @@ use crate::api::policy::NEXT_RUN;
 use crate::api::{ControllerKind, ObjectName};
 use crate::cli::CliError;
 use crate::cli::cluster::{self, ControllerFlags, Scope, WriteError};
-use crate::cli::explain::InCharge;
+use crate::cli::explain::in_charge::without_policies;
 use crate::cli::explain::lease::{ControllerLease, Leases};
 use crate::cli::explain::read::{ReadError, lease_at, list};
 use crate::cli::explain::rehearsal::Rehearsal;
+use crate::cli::explain::{Facts, InCharge, holds_every_run};
 use crate::cli::output::moment;
 use crate::cli::restrictions::{Restrictions, unread};
 use crate::options::PROGRAM;
 
 /// A slot that is due for so long has no controller that starts it.
 const LATE: TimeDelta = TimeDelta::seconds(10);
+
+/// Why nothing is handed to a controller with `--manage=all`.
+const NOBODY: &str = "no controller would run what is handed over";
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,16 +88,17 @@ impl Direction {
         }
     }
 
-    /// What a change means for the controllers, or why there is none. `others` is the controller of what is not handed over.
-    fn effect(self, before: Standing, dry_run: bool, others: InCharge) -> String {
+    /// What a change means for the controllers, or why there is none. `others` is the controller of what is not handed over, and `held`
+    /// why no run starts under the controller that has it then.
+    fn effect(self, before: Standing, dry_run: bool, others: InCharge, held: Option<&str>) -> String {
         let is_suspended = before.is_suspended();
         let is = if dry_run { "would be" } else { "is" };
-        match (self, self.wanted(before) == before) {
+        let effect = match (self, self.wanted(before) == before) {
             (Self::Handover, true) if is_suspended => {
                 format!("is handed over already, and suspended ({SUSPEND_ANNOTATION}).")
             }
             (Self::Handover, true) => "is handed over already.".to_owned(),
-            (Self::Takeback, true) => "is not handed over.".to_owned(),
+            (Self::Takeback, true) => return "is not handed over.".to_owned(),
             (Self::Handover, _) if is_suspended => {
                 format!("{is} handed over, and stays suspended, by {SUSPEND_ANNOTATION}.")
             }
@@ -101,16 +107,32 @@ impl Direction {
                     "{is} handed over, and not suspended: its annotation {SUSPEND_ANNOTATION}, which had no effect, {is} removed."
                 )
             }
+            (Self::Handover, _) if held.is_some() => {
+                format!("{is} handed over, and the in-tree controller starts no more of its runs.")
+            }
             (Self::Handover, _) => {
                 format!("{is} handed over: a controller with --manage=annotated runs it, and not the in-tree one.")
             }
             (Self::Takeback, _) if !before.is_handed_over() => {
                 let then = if is_suspended { "it stays suspended" } else { "it is not handed over" };
-                format!("{is} freed of {MANAGED_ANNOTATION} and {SUSPEND_ANNOTATION}; {then}.")
+                return format!("{is} freed of {MANAGED_ANNOTATION} and {SUSPEND_ANNOTATION}; {then}.");
             }
             (Self::Takeback, _) if is_suspended => format!("{is} taken back, and stays suspended, by spec.suspend."),
-            (Self::Takeback, _) if others == InCharge::Own => format!("{is} taken back: {PROGRAM} runs it."),
-            (Self::Takeback, _) => format!("{is} taken back: the in-tree controller runs it."),
+            (Self::Takeback, _) => {
+                let whose = if others == InCharge::Own { PROGRAM } else { "the in-tree controller" };
+                if held.is_some() {
+                    format!("{is} taken back by {whose}.")
+                } else {
+                    format!("{is} taken back: {whose} runs it.")
+                }
+            }
+        };
+        match held {
+            Some(why) if is_suspended => {
+                format!("{effect} If it were resumed then, it would not start either. {why}")
+            }
+            Some(why) => format!("{effect} {why}"),
+            None => effect,
         }
     }
 }
@@ -148,20 +170,28 @@ pub(super) async fn hand_over_with(
     };
     let (mut all, undecoded) = look(&selector).await?;
     let leases: Option<Vec<Lease>> = read_if_allowed(client, LEASES).await.ok();
-    let evidence = |all: &[Seen]| controllers::manages_all(all, leases.as_deref().unwrap_or_default(), now);
-    let manages_all = if selector.is_empty() { evidence(&all) } else { evidence(&look("").await?.0) };
-    if let Some(evidence) = manages_all.as_ref().filter(|_| *direction == Direction::Handover) {
+    let known = leases.as_deref().map(Leases::of);
+    let others = if selector.is_empty() { None } else { Some(look("").await?.0) };
+    let manages_all = managed_by_all(&all, others.as_deref(), known.as_ref(), now);
+    which.choose(&mut all, kind, namespace)?;
+    let all_of = |seen: &Seen| manages_all.get(&*seen.cron_job.name.namespace);
+    let is_handover = *direction == Direction::Handover;
+    if let Some(evidence) =
+        all.first().and_then(all_of).filter(|_| is_handover && all.iter().all(|it| all_of(it).is_some()))
+    {
         let what = "hand CronJobs over".to_owned();
-        let cause = format!(
-            "{evidence}: no controller would run what is handed over. Start {PROGRAM} with --manage=annotated first"
-        );
+        let cause = format!("{evidence}: {NOBODY}. Start {PROGRAM} with --manage=annotated first");
         return Err(WriteError { what, cause }.into());
     }
-    let others = if manages_all.is_some() { InCharge::Own } else { InCharge::InTree };
-    which.choose(&mut all, kind, namespace)?;
-    let known = leases.as_deref().map(Leases::of);
-    let next = if *direction == Direction::Handover { InCharge::HandedOver } else { others };
     let change_one = async |seen: Seen| {
+        let evidence = all_of(&seen);
+        if let Some(evidence) = evidence.filter(|_| is_handover && !seen.handed_over) {
+            let object = Object::of(&seen.cron_job);
+            let message = format!("{object} is not handed over: {evidence}: {NOBODY}.");
+            return Changed::failed(object, message);
+        }
+        let others = if evidence.is_some() { InCharge::Own } else { InCharge::InTree };
+        let next = if is_handover { InCharge::HandedOver } else { others };
         let lease = known.as_ref().map(|leases| lease_at(leases, kind, &seen.cron_job.name.namespace, next));
         let leads = lease.is_none_or(|lease| lease.is_some_and(|lease| !lease.is_expired(now)));
         let next = Next { others, leads };
@@ -180,6 +210,20 @@ pub(super) async fn hand_over_with(
         cron_jobs: changed,
         remarks,
     })
+}
+
+/// The namespaces in which this controller manages all CronJobs, as far as is known, each with what shows that. `read` are the CronJobs
+/// in question, and `others` all, if those are not all.
+fn managed_by_all(
+    read: &[Seen],
+    others: Option<&[Seen]>,
+    leases: Option<&Leases>,
+    now: DateTime<Utc>,
+) -> BTreeMap<String, String> {
+    let (none, all) = (Leases::default(), others.unwrap_or(read));
+    let namespaces: BTreeSet<&str> = read.iter().map(|seen| &*seen.cron_job.name.namespace).collect();
+    let evidence = |namespace: &str| controllers::manages_all(all, leases.unwrap_or(&none), namespace, now);
+    namespaces.into_iter().filter_map(|namespace| Some((namespace.to_owned(), evidence(namespace)?))).collect()
 }
 
 /// The controllers to which CronJobs go.
@@ -206,7 +250,11 @@ pub(super) async fn change(
         let before = seen.standing();
         let wanted = direction.wanted(before);
         let is_changed = before != wanted;
-        let message = format!("{object} {}", direction.effect(before, dry_run, others));
+        if is_changed && direction == Direction::Handover && seen.cron_job.timing(flags.zone).time_zone.is_err() {
+            return refused(object.clone(), &seen.cron_job);
+        }
+        let held = held(seen, direction, others, flags.zone, now);
+        let message = format!("{object} {}", direction.effect(before, dry_run, others, held.as_deref()));
         let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
         let starts = match direction {
             _ if before.is_handed_over() == wanted.is_handed_over() || before.is_suspended() => None,
@@ -225,6 +273,27 @@ pub(super) async fn change(
         Plan { patch: is_changed.then_some(patch), changed }
     };
     changes::change(client, seen, &what, dry_run, plan, |before, text| newer(before, text, flags)).await
+}
+
+/// The CronJob stays with the in-tree controller, which may know its zone: this one would never run it.
+fn refused(object: Object, cron_job: &CronJob) -> Plan {
+    let zone = cron_job.spec.recurrence.time_zone().unwrap_or_default();
+    let message = format!(
+        "{object} is not handed over: {PROGRAM} does not know its spec.timeZone {zone:?}, and would never run it."
+    );
+    Plan { patch: None, changed: Changed::failed(object, message) }
+}
+
+/// Why no run of the CronJob starts under the controller that has it then.
+fn held(seen: &Seen, direction: Direction, others: InCharge, local: Zone, now: DateTime<Utc>) -> Option<String> {
+    let next = if direction == Direction::Handover { InCharge::HandedOver } else { others };
+    let mut cron_job = Arc::clone(&seen.cron_job);
+    if next == InCharge::InTree {
+        without_policies(Arc::make_mut(&mut cron_job));
+        cron_job = cron_job.in_its_namespace(None);
+    }
+    let facts = Facts::of(cron_job, next, seen.jobs.clone());
+    holds_every_run(&facts, local, now).map(|(_, why)| why)
 }
 
 /// The CronJob as it is now, with the Jobs and the Namespace that were read before.

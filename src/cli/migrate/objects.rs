@@ -3,11 +3,14 @@
 //!
 //! Guarantee: the API server has accepted each of these objects. Pure.
 
+use std::collections::{BTreeMap, HashMap};
+
 use chrono::{DateTime, Utc};
 
 use super::read::Seen;
 use super::{Cluster, Code, Finding, Object, controllers};
 use crate::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use crate::cli::explain::lease::Leases;
 use crate::cli::output::count;
 
 pub(super) fn find(cluster: &Cluster, now: DateTime<Utc>) -> Vec<Finding> {
@@ -17,7 +20,8 @@ pub(super) fn find(cluster: &Cluster, now: DateTime<Utc>) -> Vec<Finding> {
         let message = format!("{object} cannot be decoded here, and this controller does not run it: {cause}.");
         Finding::new(Code::NotDecoded, object.clone(), message).changing_runs()
     });
-    of_each.chain(undecoded).chain(handed_over(cluster, now)).collect()
+    let leases = Leases::of(cluster.leases.as_deref().unwrap_or_default());
+    of_each.chain(undecoded).chain(handed_over(&cluster.cron_jobs, &leases, now)).collect()
 }
 
 /// The API server knows the zone, or it would have refused the CronJob.
@@ -54,10 +58,23 @@ fn wrong_values(seen: &Seen) -> Vec<Finding> {
     seen.wrong_values.iter().map(wrong).collect()
 }
 
-/// With `--manage=all` this controller leaves those that are handed over suspended, as the in-tree controller does.
-fn handed_over(cluster: &Cluster, now: DateTime<Utc>) -> Option<Finding> {
-    let cron_jobs = &cluster.cron_jobs;
-    let handed_over: Vec<&Seen> = cron_jobs.iter().filter(|seen| seen.handed_over && !seen.cron_job.deleting).collect();
+/// With `--manage=all` this controller leaves those that are handed over suspended, as the in-tree controller does. One finding for those of
+/// which that is known, and one for the others.
+fn handed_over(cron_jobs: &[Seen], leases: &Leases, now: DateTime<Utc>) -> Vec<Finding> {
+    let mut evidence: HashMap<&str, Option<String>> = HashMap::new();
+    let mut found: BTreeMap<Option<String>, Vec<&Seen>> = BTreeMap::new();
+    for seen in cron_jobs.iter().filter(|seen| seen.handed_over && !seen.cron_job.deleting) {
+        let namespace = &*seen.cron_job.name.namespace;
+        let evidence = evidence
+            .entry(namespace)
+            .or_insert_with(|| controllers::manages_all(cron_jobs, leases, namespace, now))
+            .clone();
+        found.entry(evidence).or_default().push(seen);
+    }
+    found.into_iter().filter_map(|(evidence, seen)| handed_over_with(evidence, &seen)).collect()
+}
+
+fn handed_over_with(evidence: Option<String>, handed_over: &[&Seen]) -> Option<Finding> {
     let object = Object::of(&handed_over.first()?.cron_job);
     let others = match handed_over.len() - 1 {
         0 => "is".to_owned(),
@@ -65,11 +82,14 @@ fn handed_over(cluster: &Cluster, now: DateTime<Utc>) -> Option<Finding> {
     };
     let which = format!("{object} {others} handed over ({MANAGED_ANNOTATION})");
     let advice = "cronjob-controller migrate takeback gives them back to spec.suspend.";
-    let leases = cluster.leases.as_deref().unwrap_or_default();
-    let Some(evidence) = controllers::manages_all(cron_jobs, leases, now) else {
-        let message = format!("{which}: no controller runs them where this one runs with --manage=all. {advice}");
-        return Some(Finding::new(Code::HandedOver, object, message));
-    };
-    let message = format!("{which}, and {evidence}: no controller runs them. {advice}");
-    Some(Finding::new(Code::HandedOver, object, message).changing_runs())
+    Some(match evidence {
+        None => {
+            let message = format!("{which}: no controller runs them where this one runs with --manage=all. {advice}");
+            Finding::new(Code::HandedOver, object, message)
+        }
+        Some(evidence) => {
+            let message = format!("{which}, and {evidence}: no controller runs them. {advice}");
+            Finding::new(Code::HandedOver, object, message).changing_runs()
+        }
+    })
 }

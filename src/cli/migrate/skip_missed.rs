@@ -172,7 +172,7 @@ pub(super) async fn skip_missed_with(
     }
     which.choose(&mut all, kind, namespace)?;
     let of = |who| all.iter().filter(|found| found.in_charge == who).count();
-    let (unknown, in_tree) = (of(InCharge::Unknown), of(InCharge::InTree));
+    let (unknown, in_tree) = (of(InCharge::Unknown) + of(InCharge::NoInstance), of(InCharge::InTree));
     let done = format!("given {NOT_BEFORE}, for slots due before {}", written(now));
     let change_one = async |found| skip(client, found, now, *dry_run, &leases, flags).await;
     let (changed, mut remarks) = which.change_all(&done, all, undecoded, namespace, change_one).await;

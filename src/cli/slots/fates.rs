@@ -367,6 +367,7 @@ impl History<'_> {
             State::NameTaken => self.missed(slot, None, "it did not start before a later slot came"),
             State::Frozen => self.before_the_freeze(slot),
             State::NoController => self.missed(slot, None, "no controller runs the CronJob"),
+            State::SlotsUnknown => (Fate::Unknown, None, "its time zone is not known here".to_owned()),
             State::Waiting | State::NotStarted | State::Overdue | State::Missed | State::Starting => {
                 if self.is_past_deadline(slot) {
                     let why = "it did not start before its startingDeadlineSeconds had passed";

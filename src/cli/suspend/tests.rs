@@ -10,6 +10,7 @@ use crate::api::ControllerKind;
 use crate::cli::explain::lease::Leases;
 use crate::cli::explain::tests::{facts, instant, lease, post};
 use crate::cli::trigger::{Outlet, Request, trigger_with};
+use crate::leader_election::Coverage;
 
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
 
@@ -98,6 +99,59 @@ async fn annotated_cron_job_that_a_controller_of_all_runs_is_not_handed_over_to_
     assert_eq!(world.get(&path).await, before);
 }
 
+/// It was edited since the last write of its status, and kube-controller-manager holds its Lease whether or not its CronJob controller is
+/// on.
+#[tokio::test(start_paused = true)]
+async fn annotated_cron_job_is_not_suspended_where_no_controller_would_run_what_is_handed_over() {
+    let all = Some(Manage::All);
+    // (a sentence, the `--manage` on the Lease, who wrote the status after the edit, why it is not suspended)
+    let rows = [
+        ("nothing says who runs it", all, None, Some("cronjob-controller runs with --manage=all")),
+        (
+            "the in-tree controller does",
+            all,
+            Some("kube-controller-manager"),
+            Some("cronjob-controller runs with --manage=all"),
+        ),
+        ("this one does", all, Some("cronjob-controller"), Some("a controller with --manage=all runs it")),
+        ("this one runs what is handed over", Some(Manage::Annotated), None, None),
+        ("the same, and in-tree ran it", Some(Manage::Annotated), Some("kube-controller-manager"), None),
+    ];
+    for (sentence, manage, wrote, why) in rows {
+        let world = World::new().await;
+        world.clock.step(TimeDelta::days(1));
+        let now = apimachinery::clock::Clock::now(&*world.clock);
+        let coverage = Coverage::new(["cronjob"], &[]);
+        let annotations = manage.map_or(coverage.clone(), |manage| coverage.managing(manage)).annotations();
+        let spec = json!({
+            "holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": now.format("%FT%T%.6fZ").to_string(),
+        });
+        for (name, annotations) in [("cronjob-controller", json!(annotations)), ("kube-controller-manager", json!({}))]
+        {
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": name, "annotations": annotations}, "spec": spec,
+            });
+            post(&world.client, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", &lease).await;
+        }
+        let path = format!("{CRON_JOBS}/reverted");
+        if let Some(manager) = wrote {
+            let status = json!({"status": {"lastScheduleTime": "2026-11-20T02:00:00Z"}});
+            cluster::try_patch(&world.client, &format!("{path}/status?fieldManager={manager}"), &status).await.unwrap();
+        }
+        let before = world.get(&path).await;
+        let resumed = world.set_and_say_who("reverted", false).await.1;
+        assert_eq!(resumed.contains("so the in-tree controller runs it"), why.is_none(), "{sentence}: {resumed}");
+        assert_eq!(world.get(&path).await, before, "{sentence}: it is not suspended");
+        let (_, text) = world.set_and_say_who("reverted", true).await;
+        assert_eq!(world.get(&path).await == before, why.is_some(), "{sentence}: {text}");
+        let want = why.map_or("is suspended by cronjob-controller.dev/suspend".to_owned(), |why| {
+            format!("is not changed: {why}")
+        });
+        assert!(text.contains(&want), "{sentence}: {text}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_holds_a_resumed_cron_job_is_said() {
     let world = World::new().await;
@@ -175,6 +229,18 @@ fn resumption_says_whether_a_controller_runs_that_starts_the_run() {
             assert_eq!(text, format!("is resumed: {then}.{rest}"), "{sentence}");
         }
     }
+}
+
+#[test]
+fn resumption_where_no_instance_works_starts_nothing_at_once() {
+    let leases = [lease("kube-controller-manager", "kcm", "2026-11-22T09:59:59.000000Z")];
+    let lease = Leases::of(&leases).in_tree();
+    let change = json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
+    let facts = Facts { lease, in_charge: InCharge::NoInstance, ..facts(&change, vec![]) };
+    let text = resumption(&facts, Zone::UTC, instant("2026-11-22T10:00:00Z"));
+    let want = "is resumed: the run of Sun 2026-11-22 02:00:00 +00:00, suspended until now, starts as soon as a controller runs. No \
+                instance of cronjob-controller works in its namespace.";
+    assert_eq!(text, want);
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,11 +36,17 @@ fn object(writes: &[(&str, &str)], edited: &str, annotations: &Value, suspend: b
 /// Leases that say what their holder manages.
 const OF_ALL: &str = "cronjob-controller-all";
 const OF_ANNOTATED: &str = "cronjob-controller-annotated";
+/// The same, of another namespace.
+const ALL_ELSEWHERE: &str = "cronjob-controller-all-elsewhere";
+const ANNOTATED_ELSEWHERE: &str = "cronjob-controller-annotated-elsewhere";
 
 fn leases(names: &[&str]) -> Leases {
     let lease = |name: &&str| {
         let of = |manage| Coverage::new(["cronjob"], &[]).managing(manage).annotations();
+        let elsewhere = |manage| Coverage::new(["cronjob"], &["bank".to_owned()]).managing(manage).annotations();
         let annotations = match *name {
+            ALL_ELSEWHERE => elsewhere(Manage::All),
+            ANNOTATED_ELSEWHERE => elsewhere(Manage::Annotated),
             OF_ALL => of(Manage::All),
             OF_ANNOTATED => of(Manage::Annotated),
             _ => BTreeMap::new(),
@@ -55,10 +61,10 @@ type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a Value, bool, &'a
 
 #[test]
 fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
-    use InCharge::{HandedOver, InTree, NotManaged, Own, Unknown};
+    use InCharge::{HandedOver, InTree, NoInstance, NotManaged, Own, Unknown};
     let (none, managed) = (json!({}), json!({"cronjob-controller.dev/managed": "true"}));
     let no = json!({"cronjob-controller.dev/managed": "false"});
-    let rows: [Row<'_>; 29] = [
+    let rows: [Row<'_>; 37] = [
         ("handed over", &[(KCM, LATE)], EARLY, &managed, true, &[KCM], HandedOver),
         ("handed over, and this one leaves it out", &[(KCM, LATE)], EARLY, &managed, true, &[OF_ALL, KCM], NotManaged),
         ("handed over, and this one runs it", &[], EARLY, &managed, true, &[OF_ANNOTATED, KCM], HandedOver),
@@ -103,7 +109,15 @@ fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
         ("annotated, and by its lease its own", &[], EARLY, &managed, false, &[OF_ALL], Own),
         ("never run, and by its lease its own", &[], EARLY, &none, false, &[OF_ALL], Own),
         ("never run, and by both leases", &[], EARLY, &none, false, &[OF_ALL, KCM], Unknown),
-        ("annotated, and by both leases", &[], EARLY, &managed, false, &[OF_ALL, KCM], InTree),
+        ("annotated, and by both leases", &[], EARLY, &managed, false, &[OF_ALL, KCM], Unknown),
+        ("annotated, and in-tree wrote", &[(KCM, LATE)], EARLY, &managed, false, &[OF_ALL, KCM], InTree),
+        ("it ran it, elsewhere now", &[(PROGRAM, LATE)], EARLY, &none, false, &[ALL_ELSEWHERE, KCM], NoInstance),
+        ("the same, some", &[(PROGRAM, LATE)], EARLY, &none, false, &[ANNOTATED_ELSEWHERE, KCM], NoInstance),
+        ("never named", &[], EARLY, &none, false, &[ALL_ELSEWHERE, KCM], NoInstance),
+        ("never named, annotated", &[], EARLY, &managed, false, &[ALL_ELSEWHERE, KCM], NoInstance),
+        ("some elsewhere", &[], EARLY, &none, false, &[ANNOTATED_ELSEWHERE, KCM], InTree),
+        ("in-tree ran it, elsewhere", &[(KCM, LATE)], EARLY, &none, false, &[ALL_ELSEWHERE, KCM], InTree),
+        ("here and elsewhere", &[(PROGRAM, LATE)], EARLY, &none, false, &[ALL_ELSEWHERE, OF_ALL, KCM], Own),
     ];
     for (sentence, writes, edited, annotations, suspend, names, want) in rows {
         let json = object(writes, edited, annotations, suspend).to_string();
@@ -113,7 +127,7 @@ fn controller_is_known_by_the_handover_its_writes_and_the_leases() {
         assert_eq!(cron_job.policies.is_some(), want != InTree, "{sentence}: its policies");
         assert_eq!(cron_job.spec.suspend, suspend && !want.is_handed_over(), "{sentence}: its suspension");
         let said = found.sentence(&cron_job, None, LATE.parse().unwrap());
-        assert_eq!(said.contains("in-tree"), want == InTree, "{sentence}");
+        assert_eq!(said.contains("in-tree"), matches!(want, InTree | NoInstance), "{sentence}");
         assert_eq!(said.contains("not known"), want == Unknown, "{sentence}");
     }
     let json = object(&[(KCM, LATE)], EARLY, &managed, true).to_string();

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Every state with its words, in the order of the urgencies.
-const ALL: [(State, &str, Urgency); 21] = [
+const ALL: [(State, &str, Urgency); 22] = [
     (State::Overdue, "overdue", Urgency::Overdue),
     (State::Missed, "missed", Urgency::Overdue),
     (State::NotStarted, "not started", Urgency::Overdue),
@@ -20,6 +20,7 @@ const ALL: [(State, &str, Urgency); 21] = [
     (State::PilesUp, "piles up", Urgency::Growing),
     (State::Starting, "starting", Urgency::Fine),
     (State::Waiting, "on schedule", Urgency::Fine),
+    (State::SlotsUnknown, "slots not known", Urgency::Fine),
     (State::Frozen, "frozen", Urgency::Stopped),
     (State::Suspended, "suspended", Urgency::Stopped),
     (State::BeingDeleted, "being deleted", Urgency::Stopped),

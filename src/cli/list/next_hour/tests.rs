@@ -18,6 +18,10 @@ fn minutes_have_their_slots_those_that_are_held_first() {
     all.push(known("alone", "45 10 * * *", json!({})));
     all.push(known("tomorrow", "0 2 * * *", json!({})));
     all.push(known("stopped", "* * * * *", json!({"suspend": true})));
+    // The in-tree controller runs it, and knows the zone.
+    let mut zoned = known("zoned", "* * * * *", json!({"timeZone": "right/UTC"}));
+    zoned.facts.in_charge = crate::cli::explain::InCharge::InTree;
+    all.push(zoned);
     let slot = "2026-11-22T10:00:00Z";
     let active = json!([{"kind": "Job", "name": name_of(slot), "namespace": "shop", "uid": name_of(slot)}]);
     let change = json!({
@@ -40,6 +44,7 @@ fn minutes_have_their_slots_those_that_are_held_first() {
         [
             "The next hour, Sun 2026-11-22 10:05 to 11:05 (UTC): 11 slots of 10 CronJobs, 2 not known.".to_owned(),
             "Not running now: 1 suspended.".to_owned(),
+            "The slots of 1 CronJob are not known here: spec.timeZone is not.".to_owned(),
             String::new(),
             "10:30    8  shop/c-0, shop/c-1, shop/c-2, shop/c-3, shop/c-4 and 3 more".to_owned(),
             format!("10:30 to 11:00    -  shop/nightly: not known: {why} (2 slots)"),

@@ -8,6 +8,7 @@ use super::super::rights::Review;
 use super::super::{flow_schemas, read, rights, schedules};
 use super::*;
 use crate::api::Manage;
+use crate::cli::explain::lease::Leases;
 use crate::cli::restrictions::Restrictions;
 use crate::leader_election::Coverage;
 
@@ -394,8 +395,41 @@ fn lease_says_whether_this_controller_runs_what_is_not_handed_over() {
         ("another kind's", lease("tutorial", Some(Manage::All), soon), false),
     ];
     for (sentence, lease, want) in rows {
-        let evidence = manages_all(&[], &[lease], now);
+        let evidence = manages_all(&[], &Leases::of(&[lease]), "shop", now);
         let said = "cronjob-controller runs with --manage=all, as its Lease kube-system/cronjob says";
         assert_eq!(evidence.as_deref(), want.then_some(said), "{sentence}");
+    }
+}
+
+/// A Lease: its name, namespaces and `--manage`.
+type Instance<'a> = (&'a str, &'a [&'a str], Manage);
+
+#[test]
+fn which_instance_manages_all_is_judged_for_each_namespace() {
+    use Manage::{All, Annotated};
+    let now: DateTime<Utc> = "2026-11-22T10:00:05Z".parse().unwrap();
+    let (bank, shop): (&[&str], &[&str]) = (&["bank"], &["shop"]);
+    // (a sentence, the instances, whether handed-over CronJobs of shop have no controller)
+    let rows: [(&str, &[Instance<'_>], bool); 6] = [
+        ("all in another namespace", &[("bank", bank, All)], false),
+        ("all elsewhere, annotated here", &[("bank", bank, All), ("shop", shop, Annotated)], false),
+        ("annotated elsewhere, all here", &[("bank", bank, Annotated), ("shop", shop, All)], true),
+        ("all everywhere", &[("every", &[], All)], true),
+        ("all everywhere, and annotated here", &[("every", &[], All), ("shop", shop, Annotated)], false),
+        ("annotated everywhere, and all elsewhere", &[("every", &[], Annotated), ("bank", bank, All)], false),
+    ];
+    for (sentence, instances, want) in rows {
+        let lease = |(name, namespaces, manage): &Instance<'_>| -> Lease {
+            let namespaces: Vec<String> = namespaces.iter().map(|name| (*name).to_owned()).collect();
+            let annotations = Coverage::new(["cronjob"], &namespaces).managing(*manage).annotations();
+            serde_json::from_value(json!({
+                "metadata": {"name": name, "namespace": "kube-system", "annotations": annotations},
+                "spec": {"holderIdentity": "p", "leaseDurationSeconds": 15, "renewTime": "2026-11-22T10:00:00.000000Z"},
+            }))
+            .unwrap()
+        };
+        let leases: Vec<Lease> = instances.iter().map(lease).collect();
+        let evidence = manages_all(&[], &Leases::of(&leases), "shop", now);
+        assert_eq!(evidence.is_some(), want, "{sentence}: {evidence:?}");
     }
 }

@@ -6,6 +6,7 @@ use kube::Client;
 
 use super::super::handover::{Direction, Request, hand_over_with};
 use super::*;
+use crate::api::Manage;
 use crate::api::manage::Standing;
 use crate::cli::CliError;
 use crate::cli::cluster::{read_text, try_patch};
@@ -13,6 +14,7 @@ use crate::cli::explain::InCharge;
 use crate::cli::explain::tests::post;
 use crate::client;
 use crate::controller::tests::wire::{Fate, Wire};
+use crate::leader_election::Coverage;
 
 pub(super) const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
 pub(super) const MANAGED: &str = "cronjob-controller.dev/managed";
@@ -181,6 +183,106 @@ async fn freeze_of_the_namespace_decides_what_a_move_starts() {
         }
         let text = world.text(Direction::Takeback, &["nightly"], "", false).await;
         assert_eq!(text.contains(&in_tree) && text.contains(left_out), back, "{sentence}: {text}");
+    }
+}
+
+/// (a sentence, the suspension, annotations of the CronJob and of its Namespace, `spec` merged in, what is said of the move and of the
+/// second one)
+type Held<'a> = (&'a str, bool, Value, Value, Value, &'a str, &'a str);
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_a_moved_cron_job_from_running_is_said() {
+    let over = "is handed over, and the in-tree controller starts no more of its runs. It does not run: ";
+    let bad = json!({"cronjob-controller.dev/exclude": "garbage"});
+    let freeze = json!({"cronjob-controller.dev/not-before": "2026-11-22T00:00:00Z"});
+    let none = || json!({});
+    let rows: [Held<'_>; 5] = [
+        ("nothing", false, none(), none(), none(), "is handed over: a controller with", "is handed over already.\n"),
+        (
+            "a policy that cannot be read",
+            false,
+            bad.clone(),
+            none(),
+            none(),
+            over,
+            "is handed over already. It does not run: cronjob-controller.dev/exclude",
+        ),
+        (
+            "the same, and suspended",
+            true,
+            bad,
+            none(),
+            none(),
+            "by cronjob-controller.dev/suspend. If it were resumed then, it would not start either. It does not run: ",
+            "would not start either. It does not run: ",
+        ),
+        (
+            "a freeze",
+            false,
+            none(),
+            freeze,
+            none(),
+            "starts no more of its runs. It does not run: its Namespace is frozen until Sun 2026-11-22 00:00:00 +00:00",
+            "is handed over already. It does not run: its Namespace is frozen",
+        ),
+        (
+            "no slot",
+            false,
+            none(),
+            none(),
+            json!({"schedule": "0 0 31 2 *"}),
+            "starts no more of its runs. It never runs: the schedule matches no time in the next five years.",
+            "is handed over already. It never runs",
+        ),
+    ];
+    for (sentence, suspend, own, of_namespace, spec, said, again) in rows {
+        let world = World::new(&[("nightly", own, suspend)]).await;
+        let annotations = json!({"metadata": {"annotations": of_namespace}});
+        try_patch(&world.client, "/api/v1/namespaces/default", &annotations).await.unwrap();
+        try_patch(&world.client, &format!("{CRON_JOBS}/nightly"), &json!({"spec": spec})).await.unwrap();
+        for (dry_run, said) in
+            [(true, said.replace("is handed over", "would be handed over")), (false, said.to_owned())]
+        {
+            let text = world.text(Direction::Handover, &["nightly"], "", dry_run).await;
+            assert!(text.contains(&said), "{sentence}: {text}");
+        }
+        let text = world.text(Direction::Handover, &["nightly"], "", false).await;
+        assert!(text.contains(again), "{sentence}, again: {text}");
+    }
+}
+
+/// The API server of these tests would refuse the zone, and nothing is written.
+#[tokio::test(start_paused = true)]
+async fn cron_job_in_a_zone_that_is_not_known_here_stays_where_it_is() {
+    let refusal = "CronJob default/nightly is not handed over: cronjob-controller does not know its spec.timeZone \"right/UTC\", and \
+                   would never run it.";
+    let already = "CronJob default/nightly is handed over already. It does not run: spec.timeZone \"right/UTC\" is not a time zone.";
+    let back = "CronJob default/nightly would be taken back: the in-tree controller runs it.";
+    let rows = [
+        ("it runs", false, json!({}), Direction::Handover, "failed", refusal),
+        ("suspended", true, json!({}), Direction::Handover, "failed", refusal),
+        ("half handed over", false, json!({MANAGED: "true"}), Direction::Handover, "failed", refusal),
+        ("handed over before", true, json!({MANAGED: "true"}), Direction::Handover, "unchanged", already),
+        ("taken back", true, json!({MANAGED: "true"}), Direction::Takeback, "changed", back),
+    ];
+    for (sentence, suspend, annotations, direction, outcome, said) in rows {
+        let world = World::new(&[("nightly", annotations, suspend)]).await;
+        let mut object = world.get("nightly").await;
+        object["spec"]["timeZone"] = json!("right/UTC");
+        for dry_run in [true, false] {
+            if direction == Direction::Takeback && !dry_run {
+                continue;
+            }
+            let (flags, restrictions) = (ControllerFlags::default(), crate::cli::restrictions::Restrictions::default());
+            let text = object.to_string();
+            let seen = super::super::read::seen([&*text].into_iter(), &[], &flags, &restrictions).0.remove(0);
+            let next = super::super::handover::Next { others: InCharge::InTree, leads: true };
+            let change = super::super::handover::change;
+            let changed = change(&world.client, seen, (direction, dry_run), next, &flags, world.now()).await;
+            let json = serde_json::to_value(&changed).unwrap();
+            assert_eq!((&json["outcome"], &json["message"]), (&json!(outcome), &json!(said)), "{sentence}: {json}");
+            assert_eq!(world.standing("nightly").await.0, suspend, "{sentence}");
+        }
     }
 }
 
@@ -401,4 +503,60 @@ async fn controller_of_all_is_handed_nothing_that_it_would_not_run() {
         let whose = if manages_all { OWN } else { "the in-tree controller" };
         assert!(text.contains(&format!("CronJob default/over is taken back: {whose} runs it.")), "{sentence}: {text}");
     }
+}
+
+/// An instance of `bank` manages all there, and one of `default` what is handed over.
+#[tokio::test(start_paused = true)]
+async fn each_namespace_moves_by_the_instance_that_works_there() {
+    let world = World::new(&[("nightly", json!({}), false), ("over", json!({MANAGED: "true"}), true)]).await;
+    let bank = "/apis/batch/v1/namespaces/bank/cronjobs";
+    post(
+        &world.client,
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bank"}}),
+    )
+    .await;
+    for name in ["nightly", "over"] {
+        let mut object = world.get(name).await;
+        object["metadata"] = json!({"name": name, "annotations": object["metadata"]["annotations"]});
+        post(&world.client, bank, &object).await;
+    }
+    for (namespace, manage) in [("bank", Manage::All), ("default", Manage::Annotated)] {
+        let annotations = Coverage::new(["cronjob"], &[namespace.to_owned()]).managing(manage).annotations();
+        let renewed = world.now().format("%FT%T%.6fZ").to_string();
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": namespace, "annotations": annotations},
+            "spec": {"holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": renewed},
+        });
+        post(&world.client, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", &lease).await;
+    }
+    let refused = "CronJob bank/nightly is not handed over: cronjob-controller runs with --manage=all, as its Lease kube-system/bank \
+                   says: no controller would run what is handed over.";
+    let rows = [
+        (Direction::Handover, true, refused, "CronJob default/nightly would be handed over: a controller with"),
+        (Direction::Handover, false, refused, "CronJob default/nightly is handed over: a controller with"),
+        (
+            Direction::Takeback,
+            true,
+            "CronJob bank/over would be taken back: cronjob-controller runs it.",
+            "CronJob default/over would be taken back: the in-tree controller runs it.",
+        ),
+    ];
+    for (direction, dry_run, of_bank, of_default) in rows {
+        let request = Request { direction, which: Selection::default(), dry_run };
+        let flags = ControllerFlags::default();
+        let answer = hand_over_with(&world.client, None, &request, &flags, world.now()).await.unwrap();
+        let text = render(&answer, Format::Table).to_string();
+        assert!(text.contains(of_bank) && text.contains(of_default), "{direction:?}: {text}");
+        assert_eq!(answer.is_good(), direction == Direction::Takeback, "{direction:?}: its exit code");
+        let path = format!("{bank}/nightly");
+        let object: Value = serde_json::from_str(&read_text(&world.client, &path).await.unwrap()).unwrap();
+        assert_eq!(object["spec"]["suspend"], false, "{direction:?}: {path}");
+    }
+    let request = Request { direction: Direction::Handover, which: Selection::default(), dry_run: false };
+    let flags = ControllerFlags::default();
+    let error =
+        hand_over_with(&world.client, Some("bank"), &request, &flags, world.now()).await.unwrap_err().to_string();
+    assert!(error.starts_with("hand CronJobs over: cronjob-controller runs with --manage=all"), "{error}");
 }
