@@ -14,6 +14,8 @@ use crate::dev::manifests::{self, ManifestError, Position, documents};
 
 pub(super) const POLICY: &str = "ValidatingAdmissionPolicy";
 
+pub(super) const BINDING: &str = "ValidatingAdmissionPolicyBinding";
+
 /// Policies, their bindings, and what they use as parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdmissionPolicies(Vec<Value>);
@@ -29,12 +31,31 @@ pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
         for file in manifests::files(path, false)?.files {
             objects.extend(read_file(&file)?);
         }
+        let place = || Position { file: manifests::name_of(path), document: 1 };
         if !objects[before..].iter().any(|object| object["kind"] == POLICY) {
-            let place = Position { file: manifests::name_of(path), document: 1 };
-            return Err(ManifestError::Field { place, field: "kind", problem: format!("there is no {POLICY}") });
+            return Err(ManifestError::Field {
+                place: place(),
+                field: "kind",
+                problem: format!("there is no {POLICY}"),
+            });
+        }
+        if let Some(problem) = unbound(&objects) {
+            return Err(ManifestError::Field { place: place(), field: "spec.policyName", problem });
         }
     }
     Ok(AdmissionPolicies::new(objects))
+}
+
+/// The binding of a policy that is not there: its policy would be judged as if it denied for all.
+fn unbound(objects: &[Value]) -> Option<String> {
+    let policies = objects.iter().filter(|object| object["kind"] == POLICY).map(|policy| &policy["metadata"]["name"]);
+    let policies: Vec<&Value> = policies.collect();
+    let mut bindings = objects.iter().filter(|object| object["kind"] == BINDING);
+    let binding = bindings.find(|binding| !policies.contains(&&binding["spec"]["policyName"]))?;
+    Some(format!(
+        "{BINDING} {} is of {}, and there is no such {POLICY}",
+        binding["metadata"]["name"], binding["spec"]["policyName"]
+    ))
 }
 
 fn read_file(file: &Path) -> Result<Vec<Value>, ManifestError> {
@@ -43,7 +64,8 @@ fn read_file(file: &Path) -> Result<Vec<Value>, ManifestError> {
     for (index, document) in documents(&text).into_iter().enumerate() {
         let place = Position { file: name.clone(), document: index + 1 };
         for object in document.objects().map_err(|error| error.of(&place))? {
-            let mut faults = SERVED.judge_admission(&object).into_iter().filter(|_| object["kind"] == POLICY);
+            let is_of_policies = [POLICY, BINDING].iter().any(|kind| object["kind"] == *kind);
+            let mut faults = SERVED.judge_admission(&object).into_iter().filter(|_| is_of_policies);
             if let Some(Fault { field, message, .. }) = faults.find(|fault| fault.severity == Severity::Error) {
                 return Err(ManifestError::Object { place, problem: format!("{field}: {message}") });
             }
@@ -62,7 +84,7 @@ impl AdmissionPolicies {
         let made: Vec<Value> = names
             .map(|name| {
                 json!({
-                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {},
+                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": BINDING, "metadata": {},
                     "spec": { "policyName": name, "validationActions": ["Deny"] },
                 })
             })

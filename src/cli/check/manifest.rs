@@ -11,7 +11,7 @@ use apiserver::{Resource, kinds};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::admission::POLICY;
+use super::admission::{BINDING, POLICY};
 use super::{Code, Fault};
 use crate::api::{ControllerKind, crd};
 use crate::dev::manifests::{Content, Document, Place, YamlError, near_kinds};
@@ -117,10 +117,12 @@ impl Served {
         Self::judge_as(resource, object).into_iter().chain(webhook).collect()
     }
 
-    /// All errors of a configuration of webhooks or of a ValidatingAdmissionPolicy; of other kinds without a schedule nothing is said.
+    /// All errors of a configuration of webhooks, or of a ValidatingAdmissionPolicy or its binding; of other kinds without a schedule
+    /// nothing is said.
     pub fn judge_admission(&self, object: &Value) -> Vec<Fault> {
-        let is_meant =
-            |resource: &&Resource| resource.kind.ends_with("WebhookConfiguration") || resource.kind == POLICY;
+        let is_meant = |resource: &&Resource| {
+            resource.kind.ends_with("WebhookConfiguration") || [POLICY, BINDING].contains(&&*resource.kind)
+        };
         self.resource_of(object).filter(is_meant).map(|resource| Self::judge_as(resource, object)).unwrap_or_default()
     }
 

@@ -24,6 +24,7 @@ use super::fields::{
 };
 use super::pod_spec::selectors;
 use super::stored::{self, PLAIN, Stored};
+use super::validating_policies::rule_errors;
 use super::{columns, count, custom, names, normalize, resource};
 use crate::cel::Expression;
 use crate::openapi;
@@ -169,6 +170,9 @@ const MOST_CONDITIONS: usize = 64;
 fn webhook_errors(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (number, webhook) in list(configuration, "webhooks").iter().enumerate() {
+        for (index, rule) in list(webhook, "rules").iter().enumerate() {
+            rule_errors(rule, &format!("webhooks[{number}].rules[{index}]"), &mut errors);
+        }
         for selector in ["namespaceSelector", "objectSelector"] {
             selectors::validate(&webhook[selector], &format!("webhooks[{number}].{selector}"), &mut errors);
         }

@@ -96,9 +96,10 @@ pub(super) fn validating_policies() -> Vec<Resource> {
         errors: super::validating_policies::errors,
         ..POLICY
     };
+    let binding = Stored { errors: super::validating_policies::binding_errors, ..BINDING };
     vec![
         admission(policy, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-        admission(BINDING, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+        admission(binding, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     ]
 }
 

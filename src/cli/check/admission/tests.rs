@@ -126,3 +126,39 @@ fn policy_that_an_api_server_refuses_judges_nothing() {
         assert!(error.contains(&format!("p.yaml, document 1, {want}")), "{sentence}: {error}");
     }
 }
+
+#[test]
+fn what_no_server_takes_judges_nothing() {
+    let good = policy("cronjobs", "false", Some("Audit"));
+    let rows = [
+        ("a small letter", good.replace("[Audit]", "[deny]"), "spec.validationActions[0]: Unsupported value: \"deny\""),
+        ("no action", good.replace("[Audit]", "[]"), "spec.validationActions: Required value"),
+        (
+            "a near miss",
+            good.replace("validationActions", "validationAction"),
+            "spec.validationAction: there is no such field",
+        ),
+        (
+            "both",
+            good.replace("[Audit]", "[Deny, Warn]"),
+            "spec.validationActions: Invalid value: [\"Deny\",\"Warn\"]: must not",
+        ),
+        (
+            "a rule without operations",
+            good.replace("operations: ['*'], ", ""),
+            "resourceRules[0].operations: Required value",
+        ),
+        (
+            "the binding of another policy",
+            good.replace("policyName: p", "policyName: q"),
+            "spec.policyName: ValidatingAdmissionPolicyBinding \"b\" is of \"q\", and there is no such",
+        ),
+    ];
+    for (sentence, text, want) in rows {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("p.yaml");
+        std::fs::write(&path, text).unwrap();
+        let refusal = read(&[path]).unwrap_err().to_string();
+        assert!(refusal.contains(want), "{sentence}: {refusal}");
+    }
+}

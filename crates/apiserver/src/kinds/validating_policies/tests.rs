@@ -1,12 +1,108 @@
+#![allow(clippy::unwrap_used)]
+
 use serde_json::json;
 
 use super::*;
+
+/// A rule for all Jobs, with a change.
+fn rule(change: &Value) -> Value {
+    let mut rule =
+        json!({"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]});
+    for (field, value) in change.as_object().unwrap() {
+        rule[field] = value.clone();
+    }
+    rule
+}
+
+fn told(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(|error| format!("{}: {}", error.field, error.body)).collect()
+}
+
+#[test]
+fn what_kube_apiserver_refuses_of_a_rule_is_refused_in_its_words() {
+    let operations = r#"supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE""#;
+    let rows: [(Value, Vec<String>); 7] = [
+        (json!({}), vec![]),
+        (json!({"operations": ["*"], "apiGroups": [""], "scope": "Namespaced"}), vec![]),
+        (
+            json!({"operations": ["create"]}),
+            vec![format!("r.operations[0]: Unsupported value: \"create\": {operations}")],
+        ),
+        (
+            json!({"operations": ["*", "CREATE"]}),
+            vec![
+                r#"r.operations: Invalid value: ["*","CREATE"]: if '*' is present, must not specify other operations"#
+                    .to_owned(),
+            ],
+        ),
+        (
+            json!({"apiGroups": [], "apiVersions": [""], "resources": null}),
+            ["r.apiGroups", "r.apiVersions[0]", "r.resources"].map(|field| format!("{field}: Required value")).into(),
+        ),
+        (
+            json!({"apiGroups": ["*", "batch"]}),
+            vec![
+                r#"r.apiGroups: Invalid value: ["*","batch"]: if '*' is present, must not specify other API groups"#
+                    .to_owned(),
+            ],
+        ),
+        (
+            json!({"scope": "cluster"}),
+            vec![r#"r.scope: Unsupported value: "cluster": supported values: "*", "Cluster", "Namespaced""#.to_owned()],
+        ),
+    ];
+    for (change, want) in rows {
+        let mut errors = Vec::new();
+        rule_errors(&rule(&change), "r", &mut errors);
+        assert_eq!(told(&errors), want, "{change}");
+    }
+}
+
+#[test]
+fn what_kube_apiserver_refuses_of_a_binding_is_refused_in_its_words() {
+    let actions = r#"supported values: "Audit", "Deny", "Warn""#;
+    let rows: [(Value, Vec<String>); 7] = [
+        (json!({"validationActions": ["Deny", "Audit"]}), vec![]),
+        (
+            json!({"validationActions": ["deny"]}),
+            vec![format!("spec.validationActions[0]: Unsupported value: \"deny\": {actions}")],
+        ),
+        (
+            json!({}),
+            vec!["spec.validationActions: Required value: at least one validation action is required".to_owned()],
+        ),
+        (
+            json!({"validationActions": ["Deny", "Warn"]}),
+            vec![format!(r#"spec.validationActions: Invalid value: ["Deny","Warn"]: {DENY_AND_WARN}"#)],
+        ),
+        (
+            json!({"validationActions": ["Deny", "Deny"]}),
+            vec![r#"spec.validationActions[1]: Duplicate value: "Deny""#.to_owned()],
+        ),
+        (
+            json!({"validationActions": ["Deny"], "paramRef": {}}),
+            vec![
+                "spec.paramRef: Required value: one of name or selector must be specified".to_owned(),
+                "spec.paramRef.parameterNotFoundAction: Required value".to_owned(),
+            ],
+        ),
+        (
+            json!({"validationActions": ["Deny"], "matchResources": {"resourceRules": [{}]}}),
+            ["operations", "apiGroups", "apiVersions", "resources"]
+                .map(|field| format!("spec.matchResources.resourceRules[0].{field}: Required value"))
+                .into(),
+        ),
+    ];
+    for (spec, want) in rows {
+        assert_eq!(told(&binding_errors(&json!({ "spec": spec }))), want, "{spec}");
+    }
+}
 
 #[test]
 fn what_kube_apiserver_refuses_of_a_policy_is_refused_in_its_words() {
     let good = json!({
         "failurePolicy": "Fail",
-        "matchConstraints": { "resourceRules": [{}], "namespaceSelector": {}, "objectSelector": {}, "matchPolicy": "Exact" },
+        "matchConstraints": { "resourceRules": [rule(&json!({}))], "namespaceSelector": {}, "objectSelector": {}, "matchPolicy": "Exact" },
         "validations": [{ "expression": "true" }],
     });
     let rows: [(&str, &str, Value, &[&str]); 13] = [
@@ -96,8 +192,6 @@ fn what_kube_apiserver_refuses_of_a_policy_is_refused_in_its_words() {
             (Some(parent), _) => parent[field] = value,
             (None, _) => panic!("{sentence}: there is no {pointer}"),
         }
-        let found: Vec<String> =
-            errors(&policy).iter().map(|error| format!("{}: {}", error.field, error.body)).collect();
-        assert_eq!(found, want, "{sentence}");
+        assert_eq!(told(&errors(&policy)), want, "{sentence}");
     }
 }
