@@ -212,8 +212,11 @@ fn check_pattern(pattern: Option<&IdedExpr>) -> Result<(), NotJudged> {
         return Err(NotJudged("a pattern that is no literal is not evaluated here".to_owned()));
     };
     let pattern = pattern.inner();
-    if pattern.len() > LONGEST_PATTERN || functions::regex(pattern).is_none() {
-        return Err(NotJudged("it has a pattern that is too large, or not one of RE2".to_owned()));
+    let is_unknown = functions::is_read_otherwise(pattern) || functions::regex(pattern).is_none();
+    if pattern.len() > LONGEST_PATTERN || is_unknown {
+        return Err(NotJudged(
+            "it has a pattern that is too large, or that RE2 refuses or may read otherwise".to_owned(),
+        ));
     }
     Ok(())
 }

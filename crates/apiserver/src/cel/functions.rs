@@ -241,6 +241,61 @@ pub fn regex(pattern: &str) -> Option<Regex> {
     })
 }
 
+/// Whether RE2 may read a pattern otherwise than this crate's library, or refuse it: operations on classes and classes in classes,
+/// `\<`, `\>`, `\b{…}`, `\u`, the flags x, R and u, a quantifier of a quantifier, and counts above 1,000.
+pub fn is_read_otherwise(pattern: &str) -> bool {
+    let mut rest = pattern;
+    let (mut in_class, mut after_quantifier) = (false, false);
+    while let Some(c) = rest.chars().next() {
+        let tail = &rest[c.len_utf8()..];
+        let was_quantified = std::mem::take(&mut after_quantifier);
+        rest = tail;
+        match c {
+            '\\' => {
+                let escaped = tail.chars().next();
+                if matches!(escaped, Some('<' | '>' | 'u' | 'U')) || tail.starts_with("b{") {
+                    return true;
+                }
+                rest = escaped.map_or("", |escaped| &tail[escaped.len_utf8()..]);
+            }
+            '[' if !in_class => {
+                in_class = true;
+                rest = tail.strip_prefix('^').unwrap_or(tail);
+                // As the first one, it is itself.
+                rest = rest.strip_prefix(']').unwrap_or(rest);
+            }
+            '[' => match tail.strip_prefix(':').and_then(|class| class.split_once(":]")) {
+                Some((_, after)) => rest = after,
+                None => return true,
+            },
+            ']' if in_class => in_class = false,
+            '&' | '-' | '~' if in_class && tail.starts_with(c) => return true,
+            _ if in_class => {}
+            '(' => {
+                let flags = tail.strip_prefix('?').filter(|flags| !flags.starts_with(['P', '<']));
+                let flags = flags.and_then(|flags| flags.split([':', ')']).next()).unwrap_or_default();
+                if flags.contains(['x', 'R', 'u']) {
+                    return true;
+                }
+                rest = tail.strip_prefix('?').unwrap_or(tail);
+            }
+            '*' | '+' | '?' | '{' => {
+                let count = tail.split_once('}').filter(|_| c == '{');
+                let is_large =
+                    |count: &str| count.split(',').any(|number| number.parse().is_ok_and(|number: u64| number > 1_000));
+                if was_quantified || count.is_some_and(|(count, _)| is_large(count)) {
+                    return true;
+                }
+                rest = count.map_or(tail, |(_, after)| after);
+                rest = rest.strip_prefix('?').unwrap_or(rest);
+                after_quantifier = true;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 /// Matches `matches` of RE2, whose classes such as `\d` are of ASCII alone, and so is what they are compared with here.
 fn matches(args: &[Value]) -> Outcome {
     let [Value::String(text), Value::String(pattern)] = args else { return Err(no_overload()) };

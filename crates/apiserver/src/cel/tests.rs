@@ -51,7 +51,7 @@ fn what_differs_from_the_real_server_is_not_judged() {
         ("a large quantity", "quantity('1e30').isGreaterThan(quantity('1'))", "this large or small differs"),
         ("digits of Unicode", "self.umlaut.matches('\\\\d')", "not ASCII differs"),
         ("a pattern from the object", "'a'.matches(self.s)", "a pattern that is no literal"),
-        ("a pattern with a backreference", "'a'.matches('(a)\\\\1')", "not one of RE2"),
+        ("a pattern with a backreference", "'a'.matches('(a)\\\\1')", "that RE2 refuses"),
         ("a huge pattern", "'a'.matches('(a{1000}){1000}')", "too large"),
         ("a list as long as it is told", "size(lists.range(1000000000)) > 0", "range is not evaluated here"),
         ("a float in a text", "'%.1f'.format([1.5]) == '1.5'", "only %s and %d are formatted"),
@@ -143,4 +143,31 @@ fn variables_are_found_as_words() {
     let expression = Expression::read("self.oldSelf == 1 && oldSelfie == 2");
     assert!(!expression.names("oldSelf") && expression.names("self") && expression.names("oldSelfie"));
     assert!(Expression::read("self.x == oldSelf.x").names("oldSelf"));
+}
+
+#[test]
+fn patterns_that_another_library_reads_otherwise_are_known() {
+    for (pattern, want) in [
+        ("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", false),
+        (r"^[^]a]+\.example\.com(:\d{1,5})?$", false),
+        ("^[[:alpha:]_][[:alnum:]-]*?$", false),
+        ("(?i)^(?P<name>a|b)+(?:c)*$", false),
+        (r"^\[x+\]\{2000\}$", false),
+        ("^[a-z&&a]$", true),
+        ("^[a--b]$", true),
+        ("^[a~~b]$", true),
+        ("^[[b]]$", true),
+        (r"\<b\>", true),
+        (r"\b{start}b", true),
+        ("(?x)a b", true),
+        ("(?i-u:a)", true),
+        ("b*+", true),
+        ("b+?*", true),
+        ("b{2}{3}", true),
+        (r"\u0062", true),
+        ("a{1001}", true),
+        ("a{2,5000}", true),
+    ] {
+        assert_eq!(functions::is_read_otherwise(pattern), want, "{pattern}");
+    }
 }
