@@ -183,7 +183,8 @@ impl Directories {
             return Role::Unrendered(tool, command);
         }
         let is_description = charts.first().is_some_and(|chart| chart.join(CHART) == file);
-        if is_description || is_assertion(&file) || is_no_manifest(&source.text) {
+        let is_of_chart = is_description || charts.first().is_some_and(|chart| is_values(&file, chart));
+        if is_of_chart || is_assertion(&file) || is_no_manifest(&source.text) {
             Role::Other
         } else if is_encrypted(&source.text) {
             Role::Unrendered(Tool::Sops, Some("sops -d FILE".to_owned()))
@@ -240,7 +241,9 @@ fn is_template_alone(text: &str) -> bool {
         let line = line.trim_start().trim_start_matches("- ");
         line.starts_with("{{") || is_of_jinja(line) || value.is_some_and(|key| !key.contains(['"', '\'']))
     });
-    has_action && documents(text).iter().any(|document| document.objects().is_err())
+    // An alias that was meant as a schedule is an error after rendering, too.
+    let is_wrong = |line: &str| line.trim_start().starts_with("schedule: *");
+    has_action && !text.lines().any(is_wrong) && documents(text).iter().any(|document| document.objects().is_err())
 }
 
 /// Whether a text has no manifest: neither a whole one nor one that was meant.
@@ -309,14 +312,26 @@ fn is_encrypted(text: &str) -> bool {
 /// How values begin that SOPS has encrypted.
 const ENCRYPTED: &str = "ENC[";
 
-/// Whether a file is of kuttl, whose assertions are parts of objects: `00-assert.yaml`.
+/// Whether a file is of kuttl or Chainsaw, whose assertions are parts of objects: `00-assert.yaml`, `chainsaw-assert-1.yaml`.
 fn is_assertion(file: &Path) -> bool {
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    name.split_once('-').is_some_and(|(number, what)| {
-        !number.is_empty()
-            && number.bytes().all(|c| c.is_ascii_digit())
-            && ["assert", "error", "errors"].contains(&what)
-    })
+    let is_what = |word: &str| ["assert", "error", "errors"].contains(&word);
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_digit());
+    let words: Vec<&str> = name.split('-').collect();
+    match words[..] {
+        ["chainsaw", what, ..] => is_what(what),
+        [number, what, ..] if is_number(number) => is_what(what),
+        [.., "assert"] => true,
+        _ => false,
+    }
+}
+
+/// Whether a file has the values of a chart: they may look like a part of a manifest.
+fn is_values(file: &Path, chart: &Path) -> bool {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let directory = file.parent().and_then(|directory| directory.strip_prefix(chart).ok());
+    let is_beside = directory.is_some_and(|directory| directory == Path::new("") || directory == Path::new("ci"));
+    is_beside && (name.starts_with("values") || name.ends_with("values"))
 }
 
 /// Whether an object is a patch of kustomize by its own words.
@@ -324,9 +339,30 @@ fn is_patch(text: &str) -> bool {
     text.contains("$patch:") && scheduled(text).iter().any(|object| object.get("$patch").is_some())
 }
 
-/// Whether a text has code of ytt, which YAML takes for comments.
+/// Whether a text has code of ytt, which YAML takes for comments: the same in a script is none.
 fn is_of_ytt(text: &str) -> bool {
-    text.lines().any(|line| line.trim_start().starts_with("#@") || line.contains(": #@ "))
+    let code = |line: &str| {
+        let at =
+            if line.trim_start().starts_with("#@") { line.find("#@") } else { line.find(": #@ ").map(|at| at + 2) };
+        at.map(|at| line[at..].trim_end().to_owned())
+    };
+    let mut codes = text.lines().filter_map(code).peekable();
+    if codes.peek().is_none() {
+        return false;
+    }
+    let objects: Vec<Value> =
+        documents(text).iter().flat_map(|document| document.objects().unwrap_or_default()).collect();
+    codes.any(|code| !objects.iter().any(|object| has_text(object, &code)))
+}
+
+/// Whether a text of an object has this one.
+fn has_text(value: &Value, part: &str) -> bool {
+    match value {
+        Value::String(text) => text.contains(part),
+        Value::Array(items) => items.iter().any(|item| has_text(item, part)),
+        Value::Object(map) => map.values().any(|value| has_text(value, part)),
+        _ => false,
+    }
 }
 
 /// Whether another tool replaces something in the name, the namespace or the schedule of a kind with a schedule. Either the whole text is
@@ -335,8 +371,11 @@ fn is_of_ytt(text: &str) -> bool {
 fn has_placeholder(text: &str) -> bool {
     const BEGINS: [&str; 8] = ["$", "#{", "__", "((", "<", "[[", "%", "@@"];
     const ANYWHERE: [&str; 5] = ["{{", "${", "[[", "<%", "{%"];
+    // `@@NAME@@` is one, and `@@daily` is not.
+    let is_descriptor = |text: &str| text.starts_with("@@") && !text[2..].ends_with("@@");
     let is_word = |text: &str| {
         (text.starts_with('{') || BEGINS.iter().any(|begin| text.starts_with(begin)))
+            && !is_descriptor(text)
             && text.contains(|c: char| c.is_ascii_alphabetic())
             && !text.contains(|c: char| c.is_whitespace() || c == '*' || c == ',')
     };
@@ -370,7 +409,15 @@ fn scheduled(text: &str) -> Vec<Value> {
 fn has_variables(text: &str) -> bool {
     let is_broken = || documents(text).iter().any(|document| document.objects().is_err());
     text.contains("${")
-        && (scheduled(text).iter().any(has_variable) || is_broken() && !scheduled(&replaced(text)).is_empty())
+        && (scheduled(text).iter().any(|object| !is_never_replaced(object) && has_variable(object))
+            || is_broken() && !scheduled(&replaced(text)).is_empty())
+}
+
+/// Whether an object says that Flux replaces nothing in it.
+fn is_never_replaced(object: &Value) -> bool {
+    const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+    let metadata = &object["metadata"];
+    [&metadata["annotations"], &metadata["labels"]].iter().any(|all| all[SUBSTITUTE] == "disabled")
 }
 
 /// A text with a word in the place of each variable.
@@ -385,7 +432,8 @@ const FOR_CONTAINERS: [&str; 3] = ["command", "args", "env"];
 
 fn has_variable(value: &Value) -> bool {
     match value {
-        Value::String(text) => text.match_indices("${").any(|(at, _)| {
+        // `$${NAME}` stays `${NAME}`.
+        Value::String(text) => text.match_indices("${").filter(|(at, _)| !text[..*at].ends_with('$')).any(|(at, _)| {
             let name = &text[at + 2..];
             let rest = name.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
             rest.len() < name.len() && rest.starts_with(['}', ':', '-', '=', '+', '?'])

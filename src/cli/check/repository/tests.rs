@@ -48,7 +48,14 @@ fn files_that_are_no_manifests_alone_are_left_out() {
     let of_helmfile = "releases:\n- name: a\n  version: {{ requiredEnv \"V\" }}\n";
     let of_ansible = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {{ name }}\n";
     let quoted = |at: &str| format!("{CRON_JOB}spec: {{schedule: \"{at}\"}}\n");
-    let rows: [Row<'_>; 56] = [
+    let labelled = |name: &str| {
+        format!("apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a, labels: {{app: \"{name}\"}}}}\n")
+    };
+    let in_script = |line: &str| format!("{CRON_JOB}spec:\n  args:\n  - |\n    {line}\n    run\n");
+    let with_alias = in_script("{{.Names}}") + "  schedule: */5 * * * *\n";
+    let disabled = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: a\n  labels: {app: \"${APP}-x\"}\n  annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}\n";
+    let values = "kind: CronJob\nspec: {schedule: '@daily'}\n";
+    let rows: [Row<'_>; 66] = [
         ("a manifest", &[("a.yaml", CRON_JOB)], &["a.yaml"], 0, &[]),
         ("a quoted variable of Ansible", &[("a.yaml", &quoted("{{ cron }}"))], &[], 0, &["a.yaml: a template is not"]),
         ("one among others", &[("a.yaml", &quoted("{{ m }} 3 * * *"))], &[], 0, &["a.yaml: a template is not"]),
@@ -56,6 +63,34 @@ fn files_that_are_no_manifests_alone_are_left_out() {
         ("one of ERB", &[("a.yaml", &quoted("<%= cron %>"))], &[], 0, &["a.yaml: a template is not"]),
         ("one of Backstage", &[("a.yaml", &quoted("${{ values.at }}"))], &[], 0, &["a.yaml: a template is not"]),
         ("one in braces", &[("a.yaml", &quoted("{at}"))], &[], 0, &["a.yaml: a template is not"]),
+        ("one between two signs", &[("a.yaml", &quoted("@@AT@@"))], &[], 0, &["a.yaml: a template is not"]),
+        ("a wrong descriptor", &[("a.yaml", &quoted("@@daily"))], &["a.yaml"], 0, &[]),
+        ("code of ytt in a script", &[("a.yaml", &in_script("#@ job_type = serial"))], &["a.yaml"], 0, &[]),
+        ("an action of a script, and an alias for a schedule", &[("a.yaml", &with_alias)], &["a.yaml"], 0, &[]),
+        ("an escaped variable", &[("a.yaml", &labelled("$${APP}-x"))], &["a.yaml"], 0, &[]),
+        ("a variable that Flux does not replace", &[("a.yaml", disabled)], &["a.yaml"], 0, &[]),
+        (
+            "assertions of Chainsaw",
+            &[("chainsaw-assert-1-1.yaml", CRON_JOB), ("cronjob-assert.yaml", CRON_JOB)],
+            &[],
+            2,
+            &[],
+        ),
+        (
+            "one of kuttl with a name",
+            &[("01-assert-x.yaml", CRON_JOB), ("01-install.yaml", CRON_JOB)],
+            &["01-install.yaml"],
+            1,
+            &[],
+        ),
+        (
+            "the values of a chart",
+            &[("c/Chart.yaml", "name: c\n"), ("c/values.yaml", values), ("c/ci/x-values.yaml", values)],
+            &[],
+            3,
+            &[],
+        ),
+        ("a part of a manifest elsewhere", &[("c/values.yaml", values)], &["c/values.yaml"], 0, &[]),
         (
             "one of Helm outside of a chart",
             &[("a.yaml", &quoted("{{ .Values.at }}"))],
