@@ -87,7 +87,11 @@ fn descriptor(lower: &str, text: &str) -> Option<String> {
     let instead = format!("@every {}", duration_of_go(duration.trim())?);
     let is_valid = instead != text && Schedule::parse_standard(&instead, Zone::UTC).is_ok();
     let is_spaced = lower.split_whitespace().eq(instead.split_whitespace());
-    let why = if is_spaced { "one blank follows @every" } else { "durations have the units h, m and s" };
+    let why = match is_spaced {
+        true if lower == instead => "it is written in small letters",
+        true => "one blank follows @every",
+        false => "durations have the units h, m and s",
+    };
     is_valid.then(|| format!("{why}; write {instead}"))
 }
 
@@ -167,7 +171,19 @@ fn too_many(fields: &[&str]) -> Option<String> {
     if fields.contains(&"-") {
         return Some("a range has no blanks".to_owned());
     }
+    // More often than each minute.
+    if let [seconds, rest @ ..] = fields
+        && rest.iter().all(|field| matches!(*field, "*" | "?"))
+        && let Some(("*" | "0", step)) = seconds.split_once('/')
+        && step.parse().is_ok_and(|step: u32| (1..60).contains(&step))
+    {
+        return Some(format!("schedules have five fields here, without seconds; write @every {step}s"));
+    }
     let is_valid = |fields: &[&str]| Schedule::parse_standard(&fields.join(" "), Zone::UTC).is_ok();
+    let days_of = |five: &[&str]| {
+        let is_shifted = fields.contains(&"?") && five[4].starts_with(|first: char| first.is_ascii_digit());
+        if is_shifted { "; Quartz and AWS count the days from 1 for Sunday, so name them, as in MON-FRI" } else { "" }
+    };
     let (five, which) = match fields {
         // In AWS one of the days is always ?, and in Quartz, whose first field is the seconds.
         [five @ .., last] if fields.len() == 6 && (five[2] == "?" || five[4] == "?") && is_years(last) => {
@@ -181,16 +197,14 @@ fn too_many(fields: &[&str]) -> Option<String> {
         [_, five @ ..] if fields.len() == 6 => {
             let instead = of(&five.join(" "))?;
             return Some(format!(
-                "schedules have five fields here; leave out the first (seconds), and then: {instead}"
+                "schedules have five fields here; leave out the first (seconds), and then: {instead}{}",
+                days_of(five)
             ));
         }
         [_, five @ .., _] => (five, "first (seconds), and the last (years)"),
         _ => return None,
     };
-    let is_shifted = fields.contains(&"?") && five[4].starts_with(|first: char| first.is_ascii_digit());
-    let days =
-        if is_shifted { "; Quartz and AWS count the days from 1 for Sunday, so name them, as in MON-FRI" } else { "" };
-    is_valid(five).then(|| format!("schedules have five fields here; leave out the {which}{days}"))
+    is_valid(five).then(|| format!("schedules have five fields here; leave out the {which}{}", days_of(five)))
 }
 
 /// Whether a last field is one of years.
