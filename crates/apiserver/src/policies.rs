@@ -9,7 +9,7 @@
 //! Matches k8s.io/apiserver `pkg/admission/plugin/policy/validating` (`dispatcher.go`, `validator.go`) and `pkg/admission/plugin/policy/matching`.
 
 use apimachinery::status::{self, Cause, Status};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cel::{Answer, Budget, Expression, Scope};
 use super::kinds::label_selector_matches;
@@ -114,7 +114,15 @@ impl<'a> Policies<'a> {
 
     /// Judges an object that is created without a server, as [`judge_new`](crate::judge_new) does. `None` if it is not of the kind.
     pub fn judge_new(&self, resource: &Resource, object: &Value) -> Option<Judged> {
-        let object = prepared(resource, object).ok()?;
+        let mut object = prepared(resource, object).ok()?;
+        // A server has set both by then.
+        for (field, value) in
+            [("uid", "00000000-0000-0000-0000-000000000000"), ("creationTimestamp", "1970-01-01T00:00:00Z")]
+        {
+            if object["metadata"][field].is_null() {
+                meta::set(&mut object, field, json!(value));
+            }
+        }
         let namespace = meta::text(&object, "namespace");
         let is_meant = |other: &&&Value| other["kind"] == "Namespace" && meta::text(other, "name") == namespace;
         let namespace_object = self.others.iter().find(is_meant).copied();

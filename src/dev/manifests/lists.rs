@@ -111,15 +111,33 @@ fn judge(list: &Value, items: &[Value]) -> Option<ListFault> {
     }
     let text = |field: &str| list[field].as_str().unwrap_or_default();
     let api_version = if is_any { "v1" } else { text("apiVersion") };
-    near_kinds::judge_list(api_version, text("kind")).or_else(|| {
+    let is_typed = text("kind") != own && !own.is_empty() && near_kinds::is_built_in(api_version);
+    let fault = near_kinds::judge_list(api_version, text("kind")).or_else(|| {
         let other = items.iter().find(|item| is_held(item) && item["kind"] != own)?["kind"].as_str()?;
         // A typed list is validated as such; kubectl looks into a list of another name item by item.
-        let is_typed = text("kind") != own && !own.is_empty() && near_kinds::is_built_in(api_version);
         is_typed.then(|| {
             let message = format!("is that of a list of one kind, and kubectl refuses {other} in it; write List of v1");
             ("kind", message)
         })
-    })
+    });
+    fault.or_else(|| wrong_field(list).filter(|_| is_typed))
+}
+
+/// What a list of one kind has beside its items that it may not have.
+fn wrong_field(list: &Value) -> Option<ListFault> {
+    let unknown = |object: &Value, known: &[&str]| {
+        let mut fields = object.as_object()?.keys();
+        fields.find(|field| !known.contains(&field.as_str())).cloned()
+    };
+    let metadata = &list["metadata"];
+    if !metadata.is_null() && !metadata.is_object() {
+        return Some(("metadata", "must be an object".to_owned()));
+    }
+    if let Some(field) = unknown(metadata, &["continue", "remainingItemCount", "resourceVersion", "selfLink"]) {
+        return Some(("metadata", format!("there is no field {field} in that of a list")));
+    }
+    let field = unknown(list, &["apiVersion", "items", "kind", "metadata"])?;
+    Some(("kind", format!("is that of a list, which has no field {field}")))
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn write_is_denied_warned_of_or_not_judged() {
     let with_param = json!({"paramRef": {"name": "limits", "namespace": "shop", "parameterNotFoundAction": "Deny"}});
     let kind = json!({"apiVersion": "v1", "kind": "ConfigMap"});
     let of_team = json!({"matchResources": {"namespaceSelector": {"matchLabels": {"team": "a"}}}});
-    let rows: [Bound<'_>; 21] = [
+    let rows: [Bound<'_>; 22] = [
         (
             "it holds",
             json!({"validations": [{"expression": "object.spec.schedule == '0 3 * * *'"}]}),
@@ -119,6 +119,12 @@ fn write_is_denied_warned_of_or_not_judged() {
             json!({"variables": [{"name": "s", "expression": "size(object.spec.schedule)"}], "validations": [{"expression": "variables.s < 3", "messageExpression": "string(variables.s)"}]}),
             &deny,
             [&["9"], &[], &[]],
+        ),
+        (
+            "what a server sets before",
+            json!({"validations": [{"expression": "has(object.metadata.uid) && has(object.metadata.creationTimestamp)"}]}),
+            &deny,
+            [&[], &[], &[]],
         ),
         (
             "a variable without a result",

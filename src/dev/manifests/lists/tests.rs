@@ -136,4 +136,15 @@ fn list_that_kubectl_refuses_around_cron_jobs_is_a_fault() {
     for (name, value, want) in rows {
         check(name, value, want.map(|words| ("items", words)));
     }
+    let typed = |field: &str, value: Value| json!({"apiVersion": "batch/v1", "kind": "CronJobList", "items": [cron_job], field: value});
+    let rows = [
+        ("its version", typed("metadata", json!({"resourceVersion": "5", "continue": ""})), None),
+        ("no metadata", typed("metadata", json!(null)), None),
+        ("a text for its metadata", typed("metadata", json!("x")), Some(("metadata", "must be an object"))),
+        ("a field of its metadata", typed("metadata", json!({"name": "x"})), Some(("metadata", "no field name"))),
+        ("a field of its own", typed("foo", json!(1)), Some(("kind", "no field foo"))),
+    ];
+    for (name, value, want) in rows {
+        check(name, value, want);
+    }
 }
