@@ -206,25 +206,11 @@ struct Involved {
 }
 
 /// Reads all CronJobs of a namespace, or of the cluster, with what concerns them. A `name` selects one of them, and
-/// `flags` are those of their controller.
+/// `flags` are those of their controller. Also those that cannot be decoded, each with the reason.
 ///
 /// # Errors
 /// When the CronJobs or their children cannot be read, or there is no CronJob of that name.
 pub async fn read_all(
-    client: &Client,
-    controller_kind: ControllerKind,
-    namespace: Option<&str>,
-    name: Option<&str>,
-    flags: &ControllerFlags,
-) -> Result<Vec<Known>, ReadError> {
-    Ok(read_each(client, controller_kind, namespace, name, flags).await?.0)
-}
-
-/// The same, and the CronJobs that cannot be decoded, each with the reason.
-///
-/// # Errors
-/// As [`read_all`].
-pub async fn read_each(
     client: &Client,
     controller_kind: ControllerKind,
     namespace: Option<&str>,

@@ -78,7 +78,7 @@ pub(super) async fn find_with(
     flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Result<Findings, CliError> {
-    let (known, not_decoded) = cluster::read_each(client, scope.controller_kind, namespace, None, flags).await?;
+    let (known, not_decoded) = cluster::read_all(client, scope.controller_kind, namespace, None, flags).await?;
     let mut explanations: Vec<Explanation> = known.iter().map(|known| explain(&known.facts, flags.zone, now)).collect();
     sort(&mut explanations);
     let stopped = explanations.iter().filter(|one| one.state.urgency() == Urgency::Stopped).count();

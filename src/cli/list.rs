@@ -231,7 +231,7 @@ pub async fn read<R>(
 ) -> Result<R, CliError> {
     let (client, namespace) = scope.connect().await?;
     let place = (scope.controller_kind, namespace.as_deref());
-    let (known, not_decoded) = cluster::read_each(&client, place.0, place.1, None, flags).await?;
+    let (known, not_decoded) = cluster::read_all(&client, place.0, place.1, None, flags).await?;
     Ok(report(&known, not_decoded, cluster::now(&client, clock).await))
 }
 
@@ -269,7 +269,7 @@ async fn watch_with(
     loop {
         let began = Instant::now();
         let read = async {
-            let known = cluster::read_each(client, controller_kind, namespace, None, flags).await?;
+            let known = cluster::read_all(client, controller_kind, namespace, None, flags).await?;
             Ok::<_, ReadError>((known, cluster::now(client, clock).await))
         };
         // A server that is stopped keeps its connections, and answers on none.

@@ -422,7 +422,7 @@ impl Report for Slots {
 pub async fn read(scope: &Scope, flags: &ControllerFlags, since: Since, clock: &dyn Clock) -> Result<Slots, CliError> {
     let (client, namespace) = scope.connect().await?;
     let name = scope.name.as_deref();
-    let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), name, flags).await?;
+    let (known, _) = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), name, flags).await?;
     let now = cluster::now(&client, clock).await;
     let zones = known.iter().map(|known| known.facts.cron_job.zone(flags.zone));
     if let Some(error) = since.fault(zones.chain(known.is_empty().then_some(flags.zone)), now) {

@@ -63,7 +63,7 @@ pub async fn wrong(sim: &Arc<Sim>) -> Vec<String> {
     let (client, kind) = (client::on_service(Reader(Arc::clone(sim))), sim.scenario.controller_kind);
     let flags = ControllerFlags { zone: local_zone().0, ..ControllerFlags::default() };
     let known = match read_all(&client, kind, None, None, &flags).await {
-        Ok(known) => known,
+        Ok((known, _)) => known,
         Err(error) => return vec![format!("explain --since cannot read: {error}")],
     };
     let mut plans = BTreeMap::new();

@@ -113,16 +113,16 @@ impl Limits {
             pause_after_failures,
             slot_in_pod,
         } = *self;
-        let set = [
-            max_concurrent.is_some(),
-            backlog.is_some(),
-            replace_waits,
-            waits_after_change,
-            stuck_after.is_some(),
-            pause_after_failures.is_some(),
-            slot_in_pod,
+        let all = [
+            (MAX_CONCURRENT, max_concurrent.is_some()),
+            (BACKLOG, backlog.is_some()),
+            (REPLACE_WAITS, replace_waits),
+            (AFTER_CHANGE, waits_after_change),
+            (STUCK_AFTER, stuck_after.is_some()),
+            (PAUSE_AFTER_FAILURES, pause_after_failures.is_some()),
+            (SLOT_IN_POD, slot_in_pod),
         ];
-        LIMITS.into_iter().zip(set).filter_map(|(name, is_set)| is_set.then_some(name))
+        all.into_iter().filter_map(|(name, is_set)| is_set.then_some(name))
     }
 
     /// Whether one of them holds slots, or says what becomes of held ones.

@@ -3,7 +3,7 @@
 
 use std::future::pending;
 
-use crate::controller::tests::wire::{Fate, Verb, Wire};
+use crate::controller::tests::wire::{Ask, Fate, Verb, Wire};
 
 use super::*;
 
@@ -113,6 +113,29 @@ async fn leader_after_another_reads_a_cron_job_live_before_it_fires() {
     }
 }
 
+/// After how long a replica asks for its lease first, within `most`. Its reads have this fate for so long after the start.
+async fn stands_after(
+    config: Config,
+    is_hidden: impl Fn(&Ask) -> bool + Send + 'static,
+    (fate, hidden): (Fate, Duration),
+    most: Duration,
+) -> Duration {
+    let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
+    let server = server(&clock);
+    let wire = Wire::new();
+    let client = client::on_service(wire.around(server.clone().into_service()));
+    let began = tokio::time::Instant::now();
+    wire.judge(move |ask| {
+        let is_read = matches!(ask.verb, Verb::List | Verb::Watch) && is_hidden(ask);
+        if is_read && began.elapsed() < hidden { fate } else { Fate::Pass }
+    });
+    let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
+    let running = tokio::spawn(async move { run_replica(&config, replica, CancellationToken::new()).await });
+    tokio::time::sleep(most).await;
+    running.abort();
+    wire.asked(Verb::Create, "leases")[0].at - began
+}
+
 /// After an outage the lease is for the replica that has its caches.
 #[tokio::test(start_paused = true)]
 async fn replica_without_caches_leaves_the_lease_to_others() {
@@ -132,21 +155,9 @@ async fn replica_without_caches_leaves_the_lease_to_others() {
         ("of two controllers, the one's kind is not served", two, &["apiexamples"], unserved, 60, 0),
     ];
     for (sentence, controllers, hidden, fate, listed, leads) in rows {
-        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
-        let server = server(&clock);
-        let wire = Wire::new();
-        let client = client::on_service(wire.around(server.clone().into_service()));
-        let began = tokio::time::Instant::now();
-        wire.judge(move |ask| {
-            let is_read = matches!(ask.verb, Verb::List | Verb::Watch) && hidden.contains(&&*ask.resource);
-            if is_read && began.elapsed() < seconds(listed) { fate } else { Fate::Pass }
-        });
-        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
-        let (config, stop) = (config(controllers.to_vec()), CancellationToken::new());
-        let running = tokio::spawn(async move { run_replica(&config, replica, stop).await });
-        tokio::time::sleep(seconds(70)).await;
-        running.abort();
-        let took = wire.asked(Verb::Create, "leases")[0].at - began;
+        let hidden: Vec<String> = hidden.iter().map(ToString::to_string).collect();
+        let is_hidden = move |ask: &Ask| hidden.contains(&ask.resource);
+        let took = stands_after(config(controllers.to_vec()), is_hidden, (fate, seconds(listed)), seconds(70)).await;
         assert!((leads..leads + 2).contains(&took.as_secs()), "{sentence}: {took:?}");
     }
 }
@@ -157,23 +168,10 @@ async fn replica_waits_a_moment_for_namespaces_that_are_refused() {
     // (a sentence, for how many milliseconds one of two namespaces is refused, and, at least and less than, when it stands)
     let rows = [("none is refused", 0, 0, 100), ("for a moment", 500, 800, 1_700), ("for ever", 90_000, 3_000, 3_100)];
     for (sentence, refused, least, less_than) in rows {
-        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
-        let server = server(&clock);
-        let wire = Wire::new();
-        let client = client::on_service(wire.around(server.clone().into_service()));
-        let began = tokio::time::Instant::now();
-        wire.judge(move |ask| {
-            let is_read = matches!(ask.verb, Verb::List | Verb::Watch) && ask.namespace == "other";
-            let is_refused = is_read && began.elapsed() < Duration::from_millis(refused);
-            if is_refused { Fate::Refused(403, "Forbidden") } else { Fate::Pass }
-        });
-        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
         let mut config = config(vec![ControllerKind::CronJob]);
         config.namespaces = ["default", "other"].map(str::to_owned).to_vec();
-        let running = tokio::spawn(async move { run_replica(&config, replica, CancellationToken::new()).await });
-        tokio::time::sleep(seconds(10)).await;
-        running.abort();
-        let took = (wire.asked(Verb::Create, "leases")[0].at - began).as_millis();
+        let refused = (Fate::Refused(403, "Forbidden"), Duration::from_millis(refused));
+        let took = stands_after(config, |ask| ask.namespace == "other", refused, seconds(10)).await.as_millis();
         assert!((least..less_than).contains(&took), "{sentence}: {took} ms");
     }
 }

@@ -12,9 +12,10 @@ use super::manifest::SERVED;
 use super::{Code, Fault, Severity};
 use crate::dev::manifests::{self, ManifestError, Position, documents};
 
-pub(super) const POLICY: &str = "ValidatingAdmissionPolicy";
-
-pub(super) const BINDING: &str = "ValidatingAdmissionPolicyBinding";
+const POLICY: &str = "ValidatingAdmissionPolicy";
+const BINDING: &str = "ValidatingAdmissionPolicyBinding";
+/// What judges objects.
+pub(super) const KINDS: [&str; 2] = [POLICY, BINDING];
 
 /// Policies, their bindings, and what they use as parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,37 +26,36 @@ pub struct AdmissionPolicies(Vec<Value>);
 /// # Errors
 /// The first file or document that cannot be read, the first policy that an API server refuses, or that there is no policy.
 pub fn read(paths: &[PathBuf]) -> Result<AdmissionPolicies, ManifestError> {
-    let mut objects = Vec::new();
+    let (mut objects, mut ends) = (Vec::new(), Vec::new());
+    let fault = |path, field, problem| {
+        let place = Position { file: manifests::name_of(path), document: 1 };
+        Err(ManifestError::Field { place, field, problem })
+    };
     for path in paths {
         let before = objects.len();
         for file in manifests::files(path, false)?.files {
             objects.extend(read_file(&file)?);
         }
-        let place = || Position { file: manifests::name_of(path), document: 1 };
         if !objects[before..].iter().any(|object| object["kind"] == POLICY) {
-            return Err(ManifestError::Field {
-                place: place(),
-                field: "kind",
-                problem: format!("there is no {POLICY}"),
-            });
+            return fault(path, "kind", format!("there is no {POLICY}"));
         }
-        if let Some(problem) = unbound(&objects) {
-            return Err(ManifestError::Field { place: place(), field: "spec.policyName", problem });
-        }
+        ends.push(objects.len());
+    }
+    if let Some((index, problem)) = unbound(&objects) {
+        let path = &paths[ends.partition_point(|end| *end <= index)];
+        return fault(path, "spec.policyName", problem);
     }
     Ok(AdmissionPolicies::new(objects))
 }
 
-/// The binding of a policy that is not there: its policy would be judged as if it denied for all.
-fn unbound(objects: &[Value]) -> Option<String> {
+/// The place of the binding of a policy that is not there: its policy would be judged as if it denied for all.
+fn unbound(objects: &[Value]) -> Option<(usize, String)> {
     let policies = objects.iter().filter(|object| object["kind"] == POLICY).map(|policy| &policy["metadata"]["name"]);
     let policies: Vec<&Value> = policies.collect();
-    let mut bindings = objects.iter().filter(|object| object["kind"] == BINDING);
-    let binding = bindings.find(|binding| !policies.contains(&&binding["spec"]["policyName"]))?;
-    Some(format!(
-        "{BINDING} {} is of {}, and there is no such {POLICY}",
-        binding["metadata"]["name"], binding["spec"]["policyName"]
-    ))
+    let mut bindings = objects.iter().enumerate().filter(|(_, object)| object["kind"] == BINDING);
+    let (index, binding) = bindings.find(|(_, binding)| !policies.contains(&&binding["spec"]["policyName"]))?;
+    let (name, policy) = (&binding["metadata"]["name"], &binding["spec"]["policyName"]);
+    Some((index, format!("{BINDING} {name} is of {policy}, and there is no such {POLICY}")))
 }
 
 fn read_file(file: &Path) -> Result<Vec<Value>, ManifestError> {
@@ -64,8 +64,8 @@ fn read_file(file: &Path) -> Result<Vec<Value>, ManifestError> {
     for (index, document) in documents(&text).into_iter().enumerate() {
         let place = Position { file: name.clone(), document: index + 1 };
         for object in document.objects().map_err(|error| error.of(&place))? {
-            let is_of_policies = [POLICY, BINDING].iter().any(|kind| object["kind"] == *kind);
-            let mut faults = SERVED.judge_admission(&object).into_iter().filter(|_| is_of_policies);
+            let is_judge = KINDS.iter().any(|kind| object["kind"] == *kind);
+            let mut faults = SERVED.judge_admission(&object).into_iter().filter(|_| is_judge);
             if let Some(Fault { field, message, .. }) = faults.find(|fault| fault.severity == Severity::Error) {
                 return Err(ManifestError::Object { place, problem: format!("{field}: {message}") });
             }

@@ -11,7 +11,7 @@ use apiserver::{Resource, kinds};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::admission::{BINDING, POLICY};
+use super::admission;
 use super::{Code, Fault};
 use crate::api::{ControllerKind, crd};
 use crate::dev::manifests::{Content, Document, Place, YamlError, near_kinds};
@@ -121,7 +121,7 @@ impl Served {
     /// nothing is said.
     pub fn judge_admission(&self, object: &Value) -> Vec<Fault> {
         let is_meant = |resource: &&Resource| {
-            resource.kind.ends_with("WebhookConfiguration") || [POLICY, BINDING].contains(&&*resource.kind)
+            resource.kind.ends_with("WebhookConfiguration") || admission::KINDS.contains(&&*resource.kind)
         };
         self.resource_of(object).filter(is_meant).map(|resource| Self::judge_as(resource, object)).unwrap_or_default()
     }

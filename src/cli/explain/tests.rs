@@ -1294,7 +1294,8 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     for seed in ["", "blue"] {
         let flags = ControllerFlags { seed: seed.into(), ..ControllerFlags::default() };
         let facts = read::read(&client, ControllerKind::CronJob, "default", "spread", &flags).await.unwrap();
-        let all = read_all(&client, ControllerKind::CronJob, Some("default"), Some("spread"), &flags).await.unwrap();
+        let (all, _) =
+            read_all(&client, ControllerKind::CronJob, Some("default"), Some("spread"), &flags).await.unwrap();
         assert_eq!(all[0].facts.cron_job.offset(), facts.cron_job.offset(), "{seed:?}");
         offsets.push(facts.cron_job.offset());
     }

@@ -40,7 +40,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
         )
         .await;
     }
-    let known =
+    let (known, _) =
         cluster::read_all(&client, ControllerKind::CronJob, Some("default"), Some("nightly"), &flags).await.unwrap();
     let uid = &known[0].facts.cron_job.uid;
     let age = stretch(instant("2026-11-19T10:00:00Z") - known[0].facts.cron_job.creation_timestamp);

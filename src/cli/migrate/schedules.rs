@@ -168,15 +168,15 @@ fn differences(own: &Schedule, other: &Schedule, now: DateTime<Utc>) -> ([Option
 
 /// The annotations that have no effect there when a slot is due.
 fn limits_differ(cron_job: &CronJob) -> Option<Finding> {
-    let mut set: Vec<&str> = cron_job.policy().ok().flatten().map(Policy::limits)?.effective().collect();
-    let slot_in_pod = set.pop_if(|name| *name == SLOT_IN_POD).is_some();
+    let limits = cron_job.policy().ok().flatten().map(Policy::limits)?;
+    let set: Vec<&str> = limits.effective().filter(|name| *name != SLOT_IN_POD).collect();
     let object = Object::of(cron_job);
     if set.is_empty() {
         // It changes no run.
         let message = format!(
             "Under the in-tree controller, {SLOT_IN_POD} of {object} has no effect: its Pods do not get their slot."
         );
-        return slot_in_pod.then(|| Finding::new(Code::LimitsDiffer, object, message));
+        return limits.slot_in_pod.then(|| Finding::new(Code::LimitsDiffer, object, message));
     }
     let concurrency = match cron_job.spec.concurrency_policy {
         ConcurrencyPolicy::Forbid => "Forbid",

@@ -180,7 +180,7 @@ async fn namespaces_that_cannot_be_read_are_named_by_every_report() {
     post(&server.client(), "/apis/batch/v1/namespaces/default/cronjobs", &object).await;
     let client = client::on_service(wire.around(server.into_service()));
     let (flags, kind, now) = (ControllerFlags::default(), ControllerKind::CronJob, instant(NOW));
-    let known = cluster::read_all(&client, kind, None, None, &flags).await.unwrap();
+    let (known, _) = cluster::read_all(&client, kind, None, None, &flags).await.unwrap();
     let scope =
         Scope { controller_kind: kind, namespaces: Namespaces::All, name: None, kubeconfig: None, context: None };
     let findings = findings::find_with(&client, &scope, None, &flags, now).await.unwrap();

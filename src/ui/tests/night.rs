@@ -40,7 +40,8 @@ impl Fleet {
         // The time of the clock is tokio's, which is paused: until the caches have synced, and the leases are read.
         tokio::time::sleep(Duration::from_secs(2)).await;
         board.refresh();
-        let known = read_all(&client, ControllerKind::CronJob, None, None, &ControllerFlags::default()).await.unwrap();
+        let (known, _) =
+            read_all(&client, ControllerKind::CronJob, None, None, &ControllerFlags::default()).await.unwrap();
         let zone = Zone::load("Europe/Berlin", Zone::UTC).unwrap();
         Self { site: Site::with(board).await, client, known, now: clock.now(), zone, _cancel: cancel.drop_guard() }
     }

@@ -89,12 +89,17 @@ fn policies_have_findings_of_their_own() {
     }
 }
 
-#[test]
-fn file_without_a_policy_is_an_error() {
+/// Why policies in a file are refused.
+fn refusal(policies: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p.yaml");
-    std::fs::write(&path, CRON_JOB).unwrap();
-    let error = read(&[path]).unwrap_err().to_string();
+    std::fs::write(&path, policies).unwrap();
+    read(&[path]).unwrap_err().to_string()
+}
+
+#[test]
+fn file_without_a_policy_is_an_error() {
+    let error = refusal(CRON_JOB);
     assert!(error.ends_with("p.yaml, document 1: kind: there is no ValidatingAdmissionPolicy"), "{error}");
 }
 
@@ -119,10 +124,7 @@ fn policy_that_an_api_server_refuses_judges_nothing() {
         ),
     ];
     for (sentence, text, want) in rows {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("p.yaml");
-        std::fs::write(&path, text).unwrap();
-        let error = read(&[path]).unwrap_err().to_string();
+        let error = refusal(&text);
         assert!(error.contains(&format!("p.yaml, document 1, {want}")), "{sentence}: {error}");
     }
 }
@@ -155,10 +157,20 @@ fn what_no_server_takes_judges_nothing() {
         ),
     ];
     for (sentence, text, want) in rows {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("p.yaml");
-        std::fs::write(&path, text).unwrap();
-        let refusal = read(&[path]).unwrap_err().to_string();
-        assert!(refusal.contains(want), "{sentence}: {refusal}");
+        let error = refusal(&text);
+        assert!(error.contains(want), "{sentence}: {error}");
     }
+}
+
+#[test]
+fn binding_and_its_policy_may_be_in_two_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let [first, second] = ["a", "b"].map(|name| directory.path().join(format!("{name}.yaml")));
+    let of_q = policy("cronjobs", "true", None).replace("name: p", "name: q");
+    let both = policy("cronjobs", "true", Some("Deny")).replace("policyName: p", "policyName: q");
+    std::fs::write(&first, both).unwrap();
+    std::fs::write(&second, of_q).unwrap();
+    assert!(read(&[first.clone(), second]).is_ok());
+    let error = read(&[first]).unwrap_err().to_string();
+    assert!(error.contains("a.yaml, document 1: spec.policyName: "), "{error}");
 }
