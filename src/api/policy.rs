@@ -44,7 +44,7 @@ const LONGEST_EXCLUDE: usize = 4 << 10;
 /// The most bytes of lines that are kept to be shown.
 const MOST_SHOWN: usize = 1 << 10;
 
-/// The timing annotations, in the order of [`Values`]. Number and order are part of the stored fingerprint
+/// The timing annotations, in the order of `Values`. Number and order are part of the stored fingerprint
 /// ([`CountedFrom`]): another one needs a new version of it, or slots of stored records would be passed over after an upgrade.
 pub const TIMING: [&str; 6] = [SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE];
 
